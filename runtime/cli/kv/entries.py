@@ -15,6 +15,7 @@ from runtime.cli.terminal.output import (
     F,
     as_read,
     confirm,
+    counted,
     json_option,
     local_time,
     one_line,
@@ -174,11 +175,7 @@ def delete(name: tuple[str, ...], tags: tuple[str, ...], yes: bool, root: Path |
     if as_json:
         print_json({"deleted": sum(counts)})
     else:
-        click.echo(f"deleted {_entries(sum(counts))}")
+        click.echo(f"deleted {counted(sum(counts), 'entry', 'entries')}")
     absent = [each["key"] for each, count in zip(asked, counts, strict=True) if name and not count]
     if absent:
         raise NotFound(printable(f"there is no entry {', '.join(map(repr, absent))}"))
-
-
-def _entries(count: int) -> str:
-    return "1 entry" if count == 1 else f"{count:,} entries"

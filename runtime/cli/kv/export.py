@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -11,8 +10,8 @@ from typing import Final
 import click
 
 from runtime.cli.client import RootClient, find_root
-from runtime.cli.terminal.output import root_option
-from runtime.cli.terminal.output_file import output_option, written
+from runtime.cli.terminal.output import counted, root_option
+from runtime.cli.terminal.output_file import json_line, output_option, written
 from runtime.cli.terminal.progress import no_progress, progress_bar
 
 PAGE: Final = 500
@@ -29,20 +28,16 @@ def export(output: str, root: Path | None) -> None:
     on_terminal = output == "-" and sys.stdout.isatty()
     with (
         nullcontext(no_progress) if on_terminal else progress_bar("exporting") as progress,
-        # Before the root is opened: a superuser works on a service's root with other rights, but owns the file.
         written(output) as file,
         RootClient(found) as client,
     ):
         while True:
             answer = client.call("agent_memory_kv_export", {"limit": PAGE, "cursor": cursor}, progress=no_progress)
             for entry in answer["entries"]:
-                # On a terminal, without characters that control it.
-                line = json.dumps(entry, ensure_ascii=on_terminal, separators=(",", ":"))
-                file.write(line.encode() + b"\n")
+                file.write(json_line(entry, ascii_only=on_terminal))
             count += len(answer["entries"])
             progress("", count, answer["total"])
             cursor = answer["next_cursor"]
             if cursor is None:
                 break
-    exported = "1 entry" if count == 1 else f"{count:,} entries"
-    click.echo(f"exported {exported}" + ("" if output == "-" else f" to {output}"), err=True)
+    click.echo(f"exported {counted(count, 'entry', 'entries')}" + ("" if output == "-" else f" to {output}"), err=True)

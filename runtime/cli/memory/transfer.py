@@ -17,7 +17,7 @@ from runtime.cli.client import RootClient, find_root
 from runtime.cli.memory.item_output import problem_text
 from runtime.cli.memory.options import gate_options, gates, memory_option, user_option
 from runtime.cli.terminal.output import counted, json_option, one_line, print_json, root_option
-from runtime.cli.terminal.output_file import output_option, written
+from runtime.cli.terminal.output_file import json_line, output_option, written
 from runtime.cli.terminal.progress import no_progress, progress_bar
 from runtime.errors import UsageError
 
@@ -46,14 +46,15 @@ def export(agent: str | None, output: str, user: str | None, memory: str | None,
     on_terminal = output == "-" and sys.stdout.isatty()
     with (
         nullcontext(no_progress) if on_terminal else progress_bar("exporting") as progress,
-        # Before the root is opened: a superuser works on a service's root with other rights, but owns the file.
         written(output) as file,
         RootClient(found) as client,
     ):
         while True:
             answer = client.call("memory_export", {**asked, "cursor": cursor}, progress=no_progress)
             for item in answer["items"]:
-                file.write(_line(item, ascii_only=on_terminal))
+                if not item["copy_number"]:
+                    del item["copy_number"]
+                file.write(json_line(item, ascii_only=on_terminal))
             count += len(answer["items"])
             problems += answer["problems"]
             progress("", count, answer["total"] or 0)
@@ -65,13 +66,6 @@ def export(agent: str | None, output: str, user: str | None, memory: str | None,
         click.secho(one_line(f"not exported: {line}"), fg="red", err=True)
     if problems:
         sys.exit(1)
-
-
-def _line(item: dict[str, Any], *, ascii_only: bool) -> bytes:
-    """Return an item as one line. `ascii_only`: without characters that control a terminal."""
-    if not item["copy_number"]:
-        del item["copy_number"]
-    return json.dumps(item, ensure_ascii=ascii_only, separators=(",", ":")).encode() + b"\n"
 
 
 @click.command("import", short_help="Import exported items; a repeated import changes nothing.")

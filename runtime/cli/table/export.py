@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Literal
+from typing import Any, Final, Literal
 from urllib.parse import quote
 
 import click
@@ -17,9 +16,10 @@ from runtime.cli.table.csv_text import csv_line
 from runtime.cli.table.sql import tables_user_option
 from runtime.cli.table.target import kind_of, table_called
 from runtime.cli.terminal.output import counted, one_line, root_option
+from runtime.cli.terminal.output import counted, printable, root_option
+from runtime.cli.terminal.output_file import json_line, written
 from runtime.cli.terminal.progress import no_progress, progress_bar
-from runtime.daemon.process.atomic_file import replacing
-from runtime.errors import UsageError
+from runtime.daemon.process.root_owner import as_invoker
 
 Format = Literal["csv", "jsonl"]
 ENDINGS: Final[Mapping[str, Format]] = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
@@ -58,7 +58,8 @@ def export(
         schema = client.call("tables.schema", {"user": user})
         if everything:
             folder = Path(places[0])
-            folder.mkdir(parents=True, exist_ok=True)
+            with as_invoker():
+                folder.mkdir(parents=True, exist_ok=True)
             for table in schema["tables"]:
                 file = folder / f"{quote(table['name'], safe='')}.{form or 'csv'}"
                 _export(client, table, str(file), form or "csv", user, schema["dialect"])
@@ -78,14 +79,18 @@ def _export(
     with (
         nullcontext(no_progress) if on_terminal else progress_bar(f"exporting {one_line(name)}") as progress,
         _written(file) as handle,
+        nullcontext(no_progress) if on_terminal else progress_bar(f"exporting {name}") as progress,
+        written(file) as handle,
     ):
         for number, (columns, rows) in enumerate(_pages(client, name, user)):
             if form == "csv" and number == 0:
-                handle.write(csv_line(columns))
+                handle.write(_csv(columns, frozenset(), on_terminal=on_terminal))
             jsons = {place for place, column in enumerate(columns) if kinds.get(column) == "json"}
             for row in rows:
-                line = csv_line(row, jsons) if form == "csv" else _json_line(columns, row, ascii_only=on_terminal)
-                handle.write(line)
+                if form == "csv":
+                    handle.write(_csv(row, jsons, on_terminal=on_terminal))
+                else:
+                    handle.write(json_line(dict(zip(columns, row, strict=True)), ascii_only=on_terminal))
             count += len(rows)
             progress("", count, max(count, table["row_count"]))
     click.echo(f"exported {counted(count, 'row')}" + ("" if file == "-" else f" to {file}"), err=True)
@@ -101,25 +106,7 @@ def _pages(client: RootClient, table: str, user: str | None) -> Iterator[tuple[S
             return
 
 
-def _json_line(columns: Sequence[str], row: Sequence[Any], *, ascii_only: bool) -> bytes:
-    """Return a row as an object on one line. `ascii_only`: without characters that control a terminal."""
-    there = dict(zip(columns, row, strict=True))
-    return json.dumps(there, ensure_ascii=ascii_only, separators=(",", ":")).encode() + b"\n"
-
-
-@contextmanager
-def _written(output: str) -> Iterator[BinaryIO]:
-    """Open standard output, or a file that is replaced atomically."""
-    if output == "-":
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
-        return
-    file = Path(output).absolute()
-    if file.is_dir():
-        raise UsageError(f"{output} is a folder", hint="name a file in it, or give --all")
-    with ExitStack() as stack:
-        try:
-            handle = stack.enter_context(replacing(file))
-        except OSError as error:
-            raise UsageError(f"{output} cannot be written: {(error.strerror or str(error)).lower()}") from None
-        yield handle
+def _csv(values: Sequence[Any], json_columns: Set[int], *, on_terminal: bool) -> bytes:
+    """Return values as one record; on a terminal without characters that control it."""
+    line = csv_line(values, json_columns)
+    return printable(line.decode()).encode() if on_terminal else line

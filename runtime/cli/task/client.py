@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Self, get_args
 from zoneinfo import ZoneInfo
 
 from runtime.cli.client import RootClient
 from runtime.cli.terminal.progress import no_progress
 from runtime.daemon.process.root import Root
+from runtime.tasks.task import Priority, Status
 
-STATUSES: Final = ("pending", "in_progress", "completed", "cancelled")
-OPEN: Final = ("pending", "in_progress")
-PRIORITIES: Final = ("urgent", "high", "normal", "low")
+STATUSES: Final[tuple[str, ...]] = get_args(Status)
+PRIORITIES: Final[tuple[str, ...]] = get_args(Priority)[::-1]
+"""The most important first."""
 SHORT: Final = 6
 """Digits of an id that are shown at least."""
 

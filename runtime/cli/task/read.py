@@ -12,6 +12,7 @@ import click
 
 from runtime.cli.client import find_root
 from runtime.cli.task.client import OPEN, PRIORITIES, STATUSES, TaskClient, due_text, moment, short_ids, style
+from runtime.cli.task.client import PRIORITIES, STATUSES, TaskClient, due_text, short_ids, style
 from runtime.cli.terminal.output import (
     json_option,
     local_time,
@@ -23,6 +24,7 @@ from runtime.cli.terminal.output import (
     user_option,
 )
 from runtime.errors import UsageError
+from runtime.tasks.task import OPEN
 
 PAGE: Final = 100
 LOOKED_AT: Final = 1000

@@ -79,9 +79,9 @@ def print_table(
     print_rows(columns, content, width=width, style=style or colour_of)
 
 
-def counted(number: int, what: str) -> str:
-    """Return `1 item`, `2,000 items`."""
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+def counted(number: int, one: str, several: str | None = None) -> str:
+    """Return `1 item`, `2,000 items`. `several`: the plural, if it is not `one` with an s."""
+    return f"{number:,} {one if number == 1 else several or f'{one}s'}"
 
 
 def confirm(question: str, *, undone: str) -> None:

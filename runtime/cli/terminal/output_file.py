@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import click
 
 from runtime.cli.terminal.output import F
 from runtime.daemon.process.atomic_file import replacing
+from runtime.daemon.process.root_owner import as_invoker
 from runtime.errors import UsageError
 
 
@@ -28,17 +30,33 @@ def output_option(command: F) -> F:
 
 @contextmanager
 def written(output: str) -> Iterator[BinaryIO]:
-    """Open standard output, or a file that is replaced atomically. Raises UsageError."""
+    """Open standard output, or a file that is replaced atomically. Raises UsageError.
+
+    A superuser who works on the root of a service has its rights meanwhile, but owns the file.
+    """
     if output == "-":
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
     file = Path(output).absolute()
-    if file.is_dir():
-        raise UsageError(f"{output} is a folder", hint="name a file in it")
-    with ExitStack() as stack:
-        try:
+    stack = ExitStack()
+    try:
+        with as_invoker():
+            if file.is_dir():
+                raise UsageError(f"{output} is a folder", hint="name a file in it")
             handle = stack.enter_context(replacing(file))
-        except OSError as error:
-            raise UsageError(f"{output} cannot be written: {(error.strerror or str(error)).lower()}") from None
+    except OSError as error:
+        raise UsageError(f"{output} cannot be written: {(error.strerror or str(error)).lower()}") from None
+    try:
         yield handle
+    except BaseException:
+        with as_invoker():
+            stack.__exit__(*sys.exc_info())
+        raise
+    with as_invoker():
+        stack.close()
+
+
+def json_line(value: Any, *, ascii_only: bool) -> bytes:
+    """Return a JSON value as one line. `ascii_only`: without characters that control a terminal."""
+    return json.dumps(value, ensure_ascii=ascii_only, separators=(",", ":")).encode() + b"\n"

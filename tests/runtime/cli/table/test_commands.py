@@ -188,6 +188,16 @@ def test_the_shell_takes_statements_in_several_lines_and_stops_at_an_error_in_a_
     refused(table(daemon, "shell", user=user, input=".nonsense\n"), 1, "there is no command .nonsense")
 
 
+def test_no_form_of_an_export_controls_the_terminal(daemon: Daemon, user: str) -> None:
+    sql(daemon, "CREATE TABLE notes (note TEXT)", user=user)
+    sql(daemon, "INSERT INTO notes VALUES (?)", "--param", "\x1b]0;a title\x07 text", user=user)
+    for form in ("csv", "jsonl"):
+        shown = terminal(daemon, "table", "export", "notes", "-", "--format", form, "--user", user)
+        assert "a title" in shown
+        assert "\x1b]" not in shown
+        assert "\x07" not in shown
+
+
 def test_the_shell_goes_on_after_an_error_and_ctrl_c_and_ends_at_ctrl_d(daemon: Daemon, user: str) -> None:
     keys = [("symbi> ", "SELEC;\n"), ("symbi> ", "SELECT 41 AS a,\n"), ("...> ", "\x03"), ("symbi> ", "SELECT 42;\n")]
     shown = dialogue(daemon, [*keys, ("symbi> ", "\x04")], "table", "shell", "--user", user)

@@ -186,6 +186,11 @@ def test_the_unit_starts_as_its_header_has_it_installed_and_root_leaves_nothing_
     exported = machine.symbi("memory", "export", "--output", str(kept / "items"), **machine.with_key)
     assert exported.returncode == 0, exported.stderr
     assert (kept / "items").stat().st_uid == 0
+    made = machine.symbi("table", "sql", "CREATE TABLE notes (note TEXT)", **machine.with_key)
+    assert made.returncode == 0, made.stderr
+    exported = machine.symbi("table", "export", "--all", str(kept / "tables"), **machine.with_key)
+    assert exported.returncode == 0, exported.stderr
+    assert (kept / "tables/notes.csv").stat().st_uid == 0
     with machine.service():
         listed = machine.symbi("memory", "list", "--agent", "code-review-agent", "--json")
         texts = {item["text"] for item in json.loads(listed.stdout)["items"]}
