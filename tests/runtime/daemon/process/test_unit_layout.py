@@ -158,6 +158,8 @@ def test_the_unit_starts_as_its_header_has_it_installed_and_root_leaves_nothing_
     with machine.service():
         written = machine.symbi("memory", "write", "code-review-agent", "beside the service")
         assert written.returncode == 0, written.stderr
+        made = machine.symbi("table", "sql", "CREATE TABLE notes (note TEXT)")
+        assert made.returncode == 0, made.stderr
     assert machine.owners() == {NOBODY}
 
     # Stopped: without the key, the error says where the key is, and no new one is generated.
@@ -186,8 +188,6 @@ def test_the_unit_starts_as_its_header_has_it_installed_and_root_leaves_nothing_
     exported = machine.symbi("memory", "export", "--output", str(kept / "items"), **machine.with_key)
     assert exported.returncode == 0, exported.stderr
     assert (kept / "items").stat().st_uid == 0
-    made = machine.symbi("table", "sql", "CREATE TABLE notes (note TEXT)", **machine.with_key)
-    assert made.returncode == 0, made.stderr
     exported = machine.symbi("table", "export", "--all", str(kept / "tables"), **machine.with_key)
     assert exported.returncode == 0, exported.stderr
     assert (kept / "tables/notes.csv").stat().st_uid == 0
