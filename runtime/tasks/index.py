@@ -8,22 +8,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from datetime import date
 from operator import itemgetter
+from functools import partial
 from typing import Final
 from uuid import NAMESPACE_URL, uuid5
 
 from sqlalchemy import distinct, func, select
 
 from runtime.clock import SYSTEM, Clock, utc
-from runtime.crypto import Unsealable
 from runtime.database.connection import Database
-from runtime.database.errors import Unavailable
 from runtime.database.schema import task_parts, tasks
 from runtime.memory.chunking import chunks
-from runtime.memory.collection.errors import StoreAway
-from runtime.memory.errors import FsyncFailed, StoreError, Unsupported
+from runtime.memory.collection.errors import rows_errors
+from runtime.memory.errors import Unsupported
 from runtime.memory.item import RESERVED, Item
 from runtime.memory.store import Store
 from runtime.memory.store_types import Inspection, ItemLocation, Part, Scan, StoreStats, position_of
@@ -35,6 +33,7 @@ _NAMESPACE: Final = uuid5(NAMESPACE_URL, "urn:symbiont:tasks")
 _CHARACTERS: Final = 2_000
 _ITEMS: Final = 1
 """Version of the items that a part has. After it has changed, indexes read every part again."""
+_errors = partial(rows_errors, "tasks", "a task")
 
 
 class TaskItems(Store):
@@ -61,7 +60,7 @@ class TaskItems(Store):
         query = select(task_parts.c.user_id, task_parts.c.part, task_parts.c.revision).where(task_parts.c.count > 0)
         if agent_id is not None:
             query = query.where(task_parts.c.user_id == agent_id)
-        with _store_errors():
+        with _errors():
             async with self._database.read() as connection:
                 rows = await connection.execute(query)
                 return tuple([Part(f"{user}/{part}", user, f"{_ITEMS}.{revision}") for user, part, revision in rows])
@@ -72,6 +71,8 @@ class TaskItems(Store):
         # Sorted here: to sort by id, SQLite reads all tasks of the user by the index that has them in this order.
         query = select(*(tasks.c[name] for name in COLUMNS)).where(*chosen)
         with _store_errors():
+        query = select(*(tasks.c[name] for name in COLUMNS)).where(*chosen).order_by(tasks.c.id)
+        with _errors():
             await self._database.learn_keys(part.agent_id)
             async with self._database.read() as connection:
                 rows = sorted((await connection.execute(query)).all(), key=itemgetter(COLUMNS.index("id")))
@@ -98,14 +99,14 @@ class TaskItems(Store):
         )
         if agent_id is not None:
             query = query.where(tasks.c.user_id == agent_id)
-        with _store_errors():
+        with _errors():
             async with self._database.read() as connection:
                 users, oldest, newest = (await connection.execute(query)).one()
         return StoreStats(users, 0, 0, _day(oldest), _day(newest))
 
     async def agents(self) -> tuple[str, ...]:
         query = select(task_parts.c.user_id).where(task_parts.c.count > 0).distinct().order_by(task_parts.c.user_id)
-        with _store_errors():
+        with _errors():
             async with self._database.read() as connection:
                 return tuple((await connection.execute(query)).scalars())
 
@@ -148,18 +149,3 @@ def task_of(item: Item) -> str:
 
 def _day(milliseconds: int | None) -> date | None:
     return None if milliseconds is None else utc(milliseconds / 1000).date()
-
-
-@contextmanager
-def _store_errors() -> Iterator[None]:
-    """Raise an error of the database as StoreError: `StoreAway`, or FsyncFailed if its disk fails."""
-    try:
-        yield
-    except StoreError:
-        raise
-    except Unavailable as error:
-        if error.fatal:
-            raise FsyncFailed(f"tasks may not be on disk: {error}") from error
-        raise StoreAway(f"tasks cannot be read at the moment: {error}", hint=error.hint) from error
-    except Unsealable as error:
-        raise StoreError(f"a task cannot be decrypted: {error}", hint=error.hint) from error

@@ -29,3 +29,18 @@ def store_errors(memory: str) -> Iterator[None]:
         raise StoreAway(f"the collection {memory} is not available at the moment: {error}", hint=hint) from error
     except Unsealable as error:
         raise StoreError(f"an item of the collection {memory} cannot be decrypted: {error}", hint=error.hint) from error
+
+
+@contextmanager
+def rows_errors(many: str, one: str) -> Iterator[None]:
+    """Like `store_errors`, for a store that reads other rows of the database. `many`, `one`: what these are called."""
+    try:
+        yield
+    except StoreError:
+        raise
+    except Unavailable as error:
+        if error.fatal:
+            raise FsyncFailed(f"{many} may not be on disk: {error}") from error
+        raise StoreAway(f"{many} cannot be read at the moment: {error}", hint=error.hint) from error
+    except Unsealable as error:
+        raise StoreError(f"{one} cannot be decrypted: {error}", hint=error.hint) from error

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import UTC, date, datetime
+from functools import partial
 from typing import Final
 
 from sqlalchemy import distinct, func, select
 
 from runtime.clock import SYSTEM, Clock, utc
-from runtime.crypto import Unsealable
 from runtime.database.connection import Database
-from runtime.database.errors import Unavailable
 from runtime.database.schema import threads
-from runtime.memory.collection.errors import StoreAway
-from runtime.memory.errors import FsyncFailed, StoreError, Unsupported
+from runtime.memory.collection.errors import rows_errors
+from runtime.memory.errors import Unsupported
 from runtime.memory.item import Item
 from runtime.memory.recall import message_parts
 from runtime.memory.recall.items import items_of
@@ -54,18 +52,18 @@ class RecallStore(Store):
         self._notify_change({thread.agent})
 
     async def parts(self, agent_id: str | None = None) -> tuple[Part, ...]:
-        with _store_errors():
+        with _errors():
             return tuple([_part(part) async for part in message_parts.parts(self._database, agent=agent_id)])
 
     async def changes(self, since: str | None) -> Changes | None:
-        with _store_errors():
+        with _errors():
             found = await message_parts.changed(self._database, None if since is None else int(since))
         if found is None:
             return None
         return Changes(str(found.number), tuple(map(_part, found.parts)), tuple(found.gone))
 
     async def read(self, part: Part) -> Sequence[tuple[Item, ItemLocation | None]]:
-        with _store_errors():
+        with _errors():
             found = await message_parts.read(self._sources, MessagePart(*part))
             subjects = await message_parts.subjects(self._database, found)
             # Decrypted in the event loop, a part at a time; chunks and secrets are found in a thread.
@@ -89,14 +87,14 @@ class RecallStore(Store):
         query = query.add_columns(func.max(threads.c.updated_at))
         if agent_id is not None:
             query = query.where(threads.c.agent == agent_id)
-        with _store_errors():
+        with _errors():
             async with self._database.read() as connection:
                 agents, oldest, newest = (await connection.execute(query)).one()
         return StoreStats(agents, 0, 0, _day(oldest), _day(newest))
 
     async def agents(self) -> tuple[str, ...]:
         query = select(threads.c.agent).where(_BEGUN).distinct().order_by(threads.c.agent)
-        with _store_errors():
+        with _errors():
             async with self._database.read() as connection:
                 return tuple((await connection.execute(query)).scalars())
 
@@ -112,12 +110,13 @@ class RecallStore(Store):
 
     async def _forget_user(self, user_id: str, agent_id: str) -> int:
         """Delete the user's threads with this agent. Returns how many threads that were."""
-        with _store_errors():
+        with _errors():
             return await delete_of_user(self._database, user_id, agent_id)
 
 
 _ITEMS: Final = 2
 """Version of the items that a part has. After it has changed, indexes read every part again."""
+_errors = partial(rows_errors, "messages", "a message")
 _BEGUN: Final = (threads.c.kind != DELETED) & (threads.c.length > 0)
 
 
@@ -127,18 +126,3 @@ def _part(part: MessagePart) -> Part:
 
 def _day(milliseconds: int | None) -> date | None:
     return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC).date()
-
-
-@contextmanager
-def _store_errors() -> Iterator[None]:
-    """Raise an error of the database as StoreError: `StoreAway`, or FsyncFailed if its disk fails."""
-    try:
-        yield
-    except StoreError:
-        raise
-    except Unavailable as error:
-        if error.fatal:
-            raise FsyncFailed(f"messages may not be on disk: {error}") from error
-        raise StoreAway(f"messages cannot be read at the moment: {error}", hint=error.hint) from error
-    except Unsealable as error:
-        raise StoreError(f"a message cannot be decrypted: {error}", hint=error.hint) from error
