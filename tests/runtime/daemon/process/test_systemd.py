@@ -96,6 +96,11 @@ def test_the_unit_hides_no_description_of_the_processor() -> None:
     assert "ProcSubset" not in UNIT.read_text()
 
 
+def test_a_process_without_memory_is_ended_alone() -> None:
+    """By default systemd stops the whole service when the kernel ends a worker of SQL tables."""
+    assert "\nOOMPolicy=continue\n" in UNIT.read_text()
+
+
 needs_systemd = pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
 
 
