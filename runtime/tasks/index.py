@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from datetime import date
-from operator import itemgetter
 from functools import partial
+from operator import itemgetter
 from typing import Final
 from uuid import NAMESPACE_URL, uuid5
 
@@ -70,8 +70,6 @@ class TaskItems(Store):
         chosen = tasks.c.user_id == part.agent_id, tasks.c.part == number
         # Sorted here: to sort by id, SQLite reads all tasks of the user by the index that has them in this order.
         query = select(*(tasks.c[name] for name in COLUMNS)).where(*chosen)
-        with _store_errors():
-        query = select(*(tasks.c[name] for name in COLUMNS)).where(*chosen).order_by(tasks.c.id)
         with _errors():
             await self._database.learn_keys(part.agent_id)
             async with self._database.read() as connection:

@@ -28,7 +28,6 @@ BY_NAME = {
     "runtime/daemon/process/master_key.py",  # The reference in SYMBIONT_MASTER_KEY.
     "runtime/models/local/process.py",  # What a worker inherits: `_INHERITED`.
     "runtime/secrets/env.py",  # The references in a program.
-    "runtime/tables/sqlite/processes.py",  # What the workers inherit: `_INHERITED`.
     "runtime/tables/sqlite/processes.py",  # What the processes of SQL tables inherit: `_INHERITED`.
     "runtime/tool_servers/child.py",  # What a server inherits: `INHERITED`.
     "runtime/secrets/vault/login.py",  # `_given` gets the name, and appends `_FILE`.

@@ -120,7 +120,6 @@ _LIMITED_TOOLS: Final = {
     "summarize": _LIMITED,
     "agent_memory_set": _FULL,
     "agent_memory_sql": _FULL,
-    "agent_memory_set": _FULL,
     "task_create": _RATED,
 }
 """The problems of tools that a limit of an agent or a user may refuse."""

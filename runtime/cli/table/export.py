@@ -15,8 +15,7 @@ from runtime.cli.client import RootClient, find_root
 from runtime.cli.table.csv_text import csv_line
 from runtime.cli.table.sql import tables_user_option
 from runtime.cli.table.target import kind_of, table_called
-from runtime.cli.terminal.output import counted, one_line, root_option
-from runtime.cli.terminal.output import counted, printable, root_option
+from runtime.cli.terminal.output import counted, one_line, printable, root_option
 from runtime.cli.terminal.output_file import json_line, written
 from runtime.cli.terminal.progress import no_progress, progress_bar
 from runtime.daemon.process.root_owner import as_invoker
@@ -78,8 +77,6 @@ def _export(
     on_terminal = file == "-" and sys.stdout.isatty()
     with (
         nullcontext(no_progress) if on_terminal else progress_bar(f"exporting {one_line(name)}") as progress,
-        _written(file) as handle,
-        nullcontext(no_progress) if on_terminal else progress_bar(f"exporting {name}") as progress,
         written(file) as handle,
     ):
         for number, (columns, rows) in enumerate(_pages(client, name, user)):

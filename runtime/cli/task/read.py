@@ -11,8 +11,7 @@ from zoneinfo import ZoneInfo
 import click
 
 from runtime.cli.client import find_root
-from runtime.cli.task.client import OPEN, PRIORITIES, STATUSES, TaskClient, due_text, moment, short_ids, style
-from runtime.cli.task.client import PRIORITIES, STATUSES, TaskClient, due_text, short_ids, style
+from runtime.cli.task.client import PRIORITIES, STATUSES, TaskClient, due_text, moment, short_ids, style
 from runtime.cli.terminal.output import (
     json_option,
     local_time,

@@ -14,9 +14,8 @@ import asyncpg
 
 from runtime.database.connection import Database
 from runtime.errors import SymbiontError
-from runtime.tables.errors import LOOK_FIRST, QuotaExceeded, ReadOnlyStatement, StatementError, TablesUnavailable
 from runtime.memory.keyed_lock import KeyedLock
-from runtime.tables.errors import QuotaExceeded, ReadOnlyStatement, StatementError, TablesUnavailable
+from runtime.tables.errors import LOOK_FIRST, QuotaExceeded, ReadOnlyStatement, StatementError, TablesUnavailable
 from runtime.tables.postgres import measuring
 from runtime.tables.postgres.allowed import RESULTS
 from runtime.tables.postgres.connections import UserConnection, UserConnections
@@ -30,10 +29,8 @@ from runtime.tables.postgres.errors import (
     translated,
 )
 from runtime.tables.postgres.logins import Login, Logins
-from runtime.tables.postgres.measuring import Measured, quoted
-from runtime.tables.postgres.placeholders import QUOTING_HINT, numbered, tokens_of
 from runtime.tables.postgres.measuring import Measured
-from runtime.tables.postgres.placeholders import numbered, tokens_of
+from runtime.tables.postgres.placeholders import QUOTING_HINT, numbered, tokens_of
 from runtime.tables.postgres.roles import Roles
 from runtime.tables.postgres.sizes import SHORT_PARAMETER
 from runtime.tables.postgres.statement import Checked, check

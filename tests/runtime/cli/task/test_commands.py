@@ -14,7 +14,8 @@ from urllib.error import HTTPError
 import pytest
 from icalendar import Calendar
 
-from runtime.cli.task.client import OPEN, TaskClient
+from runtime.cli.task.client import TaskClient
+from runtime.tasks.task import OPEN
 from runtime.cli.task.read import PAGE, _found
 from runtime.daemon.process.root import Root
 from tests.lanes import LONG

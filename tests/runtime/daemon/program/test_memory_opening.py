@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -76,8 +77,8 @@ def opened(world: World) -> list[int]:
     tasks = TaskItems(world.opening.context.database, SYSTEM).identity
     return [
         sum(key != tasks for key in of.stores._entries),
-        sum(key[0] != tasks for key in of.indexers._entries),
-        sum(key[0] != default_embedding() for key in of.embedders._entries),
+        sum(tasks not in cast("tuple[object]", key) for key in of.indexers._entries),
+        sum(default_embedding() not in cast("tuple[object]", key) for key in of.embedders._entries),
     ]
 
 

@@ -155,13 +155,13 @@ async def test_after_the_end_of_a_worker_that_stores_a_change_the_advice_is_to_l
     sql: OpenTables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await sql.run("CREATE TABLE notes (text)")
-    note = sql.tables._note
+    note = sql.storage.note_tables
 
     async def killing(*given: Any) -> None:
         await note(*given)
         kill(sql)
 
-    monkeypatch.setattr(sql.tables, "_note", killing)
+    monkeypatch.setattr(sql.storage, "note_tables", killing)
     with pytest.raises(TablesUnavailable, match="ended before it answered") as caught:
         await sql.run("INSERT INTO notes VALUES (zeroblob(30000))")
     assert caught.value.maybe_done
