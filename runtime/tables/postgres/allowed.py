@@ -16,6 +16,8 @@ Growth = Literal[
     "number",
     "largest",  # no longer than its longest argument
     "sum",
+    "json",  # the sum, with escapes
+    "several",  # as many values as the first argument has
     "double",
     "cut",  # the second argument is a length
     "pad",
@@ -57,15 +59,19 @@ FUNCTIONS: Final[Mapping[str, Growth]] = MappingProxyType(
         **_rows(
             "largest",
             "min max lower upper initcap trim btrim ltrim rtrim right reverse lag lead first_value last_value nth_value"
-            " mode percentile_disc array_remove unnest jsonb_array_elements jsonb_array_elements_text"
+            " mode array_remove unnest jsonb_array_elements jsonb_array_elements_text"
             " json_array_elements json_array_elements_text jsonb_each jsonb_each_text jsonb_object_keys"
             " jsonb_extract_path jsonb_extract_path_text jsonb_strip_nulls",
         ),
         **_rows(
             "sum",
-            "concat concat_ws array_append array_prepend array_cat jsonb_build_object jsonb_build_array"
-            " json_build_object json_build_array jsonb_set to_json to_jsonb",
+            "concat concat_ws array_append array_prepend array_cat jsonb_set",
         ),
+        **_rows(
+            "json",
+            "jsonb_build_object jsonb_build_array json_build_object json_build_array to_json to_jsonb",
+        ),
+        **_rows("several", "percentile_disc"),
         **_rows("double", "encode decode like_escape"),
         **_rows("cut", "left substr substring"),
         **_rows("pad", "lpad rpad"),
@@ -85,9 +91,9 @@ FUNCTIONS: Final[Mapping[str, Growth]] = MappingProxyType(
     }
 )
 
-STORED: Final = frozenset(FUNCTIONS) - {
-    name for name, growth in FUNCTIONS.items() if growth in ("collect", "series", "sum", "pad", "repeat", "replace")
-}
+_NEVER_STORED: Final = frozenset({"collect", "series", "several", "sum", "json", "pad", "repeat", "replace", "join"})
+
+STORED: Final = frozenset(name for name, growth in FUNCTIONS.items() if growth not in _NEVER_STORED)
 """Functions that may also be in defaults, checks, generated columns and indexes, which run with each later change."""
 
 IN_FROM: Final = frozenset(
@@ -167,6 +173,17 @@ RESULTS: Final = frozenset(TYPES) | {f"{name}[]" for name in TYPES}
 """Types that a result may contain."""
 
 SYSTEM_COLUMNS: Final = frozenset(["ctid", "xmin", "xmax", "cmin", "cmax", "tableoid", "oid"])
+
+OF_ROWS: Final = frozenset(
+    [
+        *("any_value", "array_agg", "json_agg", "json_agg_strict", "jsonb_agg", "jsonb_agg_strict"),
+        *("concat", "hash_record", "json_build_array", "json_build_object", "jsonb_build_array", "jsonb_build_object"),
+        *("num_nonnulls", "num_nulls", "quote_literal", "quote_nullable", "record_out", "record_send"),
+        *("row_to_json", "to_json", "to_jsonb"),
+    ]
+)
+"""Functions that take a whole row, and would be called by `t.name` if `t` has no such column: not what is harmless and
+a usual name (count, min, max), nor what has a reserved name."""
 
 ACCESS_METHODS: Final = frozenset(["btree", "hash", "gin"])
 

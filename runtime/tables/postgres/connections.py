@@ -22,6 +22,11 @@ MOST: Final = 20
 MOST_OF_USER: Final = 3
 CONNECT_SECONDS: Final = 5.0
 IDLE_SECONDS: Final = 60.0
+MOST_BUSY_SECONDS: Final = 5.0
+"""Seconds of work after which a connection is closed: the server's process keeps what it has cached, such as time
+zones."""
+MOST_RECEIVED: Final = 64 * 1024 * 1024
+"""Maximum bytes that the server sends for a fetch of rows."""
 _STATEMENTS: Final = 50
 """Prepared statements of a connection."""
 
@@ -34,7 +39,18 @@ class UserConnection:
         self.login = login
         self.process = raw.get_server_pid()
         self.released_at = 0.0
+        self.busy_seconds = 0.0
+        self._received = _Received(raw._transport)
         self._prepared: OrderedDict[str, Any] = OrderedDict()
+
+    @property
+    def overflowed(self) -> bool:
+        """Whether the connection was dropped because of what the server sent."""
+        return self._received.overflowed
+
+    def expect(self) -> None:
+        """Call before rows are fetched: the server may send MOST_RECEIVED bytes until the next call."""
+        self._received.count = 0
 
     async def prepare(self, sql: str) -> Any:
         """Return the prepared statement. Raises the errors of asyncpg."""
@@ -50,6 +66,38 @@ class UserConnection:
     def forget_prepared(self) -> None:
         """Prepare all statements again: tables have changed."""
         self._prepared.clear()
+
+
+class _Received(asyncio.Protocol):
+    """Passes what the server sends on to the driver, and drops the connection when it is too much: the driver keeps all
+    of it in memory, of a row too whose length nobody expected."""
+
+    def __init__(self, transport: Any) -> None:
+        self.count = 0
+        self.overflowed = False
+        self._transport = transport
+        self._driver = transport.get_protocol()
+        transport.set_protocol(self)
+
+    def data_received(self, data: bytes) -> None:
+        self.count += len(data)
+        if self.count <= MOST_RECEIVED:
+            self._driver.data_received(data)
+        elif not self.overflowed:
+            self.overflowed = True
+            self._transport.abort()
+
+    def eof_received(self) -> bool | None:
+        return self._driver.eof_received()  # type: ignore[no-any-return]
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._driver.connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        self._driver.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._driver.resume_writing()
 
 
 class UserConnections:
@@ -81,9 +129,12 @@ class UserConnections:
                 connection = await self._take(login)
         except TimeoutError:
             raise TablesUnavailable("all connections for SQL tables are busy", hint="try again") from None
+        connection.expect()
+        began = asyncio.get_running_loop().time()
         try:
             yield connection
         finally:
+            connection.busy_seconds += asyncio.get_running_loop().time() - began
             await self._give_back(connection)
 
     async def forget(self, name: str) -> None:
@@ -141,7 +192,8 @@ class UserConnections:
         raw = connection.raw
         async with self._changed:
             self._unused(connection.login)
-            if self._closed or raw.is_closed() or raw.is_in_transaction():
+            worn = connection.busy_seconds > MOST_BUSY_SECONDS
+            if self._closed or worn or raw.is_closed() or raw.is_in_transaction():
                 self._drop(connection)
             else:
                 connection.released_at = asyncio.get_running_loop().time()
@@ -204,6 +256,9 @@ def _settings(name: str) -> dict[str, str]:
         "lock_timeout": str(int(MOST_SECONDS * 600)),
         "idle_in_transaction_session_timeout": str(int(MOST_SECONDS * 2000)),
         "work_mem": "4MB",
+        # Only these keep in memory what is larger than that.
+        "enable_hashjoin": "off",
+        "enable_hashagg": "off",
         "max_parallel_workers_per_gather": "0",
         "jit": "off",
         "standard_conforming_strings": "on",

@@ -32,7 +32,7 @@ from runtime.tables.postgres.logins import Login, Logins
 from runtime.tables.postgres.measuring import Measured
 from runtime.tables.postgres.placeholders import QUOTING_HINT, numbered, tokens_of
 from runtime.tables.postgres.roles import Roles
-from runtime.tables.postgres.sizes import SHORT_PARAMETER
+from runtime.tables.postgres.sizes import SHORT_PARAMETER, expanded_bytes
 from runtime.tables.postgres.statement import Checked, check
 from runtime.tables.postgres.values import from_postgres, to_postgres
 from runtime.tables.quota import Quota, rows_exceeded, tables_exceeded
@@ -327,6 +327,8 @@ class PostgresTables:
                 await self._abandon(connection)
                 raise
             except (*DRIVER_ERRORS, ValueError, OverflowError) as error:
+                if connection.overflowed:
+                    raise _too_large() from error
                 if isinstance(error, asyncpg.InternalClientError):
                     connection.raw.terminate()
                 raise await _explained(connection, error) from error
@@ -344,12 +346,20 @@ class PostgresTables:
         taken = self._connections.of(login)
         try:
             connection = await taken.__aenter__()
-        except (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidPasswordError):
-            # The role is gone, such as after the database was restored, or has another password.
+        except (
+            asyncpg.InvalidAuthorizationSpecificationError,
+            asyncpg.InvalidPasswordError,
+            asyncpg.InsufficientPrivilegeError,
+        ):
+            # The role is gone, such as after the database was restored, or has another password, or may no longer
+            # connect to the database, which was taken from everyone.
             login = await self._login(user_id, anew=True)
             taken = self._connections.of(login)
             try:
                 connection = await taken.__aenter__()
+            except asyncpg.InsufficientPrivilegeError as error:
+                hint = "grant CONNECT on the database to roles that begin with symbi_"
+                raise TablesUnavailable("the user's role may not connect to the database", hint=hint) from error
             except DRIVER_ERRORS as error:
                 raise translated(error) from error
         except DRIVER_ERRORS as error:
@@ -390,7 +400,7 @@ async def _rows(connection: UserConnection, statement: _Statement) -> StatementR
     truncated = False
     for position, parameters in enumerate(statement.rows):
         values = _bound(parameters, types, position)
-        async for batch in _batches(prepared, values, checked, position):
+        async for batch in _batches(connection, prepared, values, checked, position):
             for row in batch:
                 if checked.counted:
                     _check_row(row[-1], position)
@@ -410,17 +420,19 @@ async def _rows(connection: UserConnection, statement: _Statement) -> StatementR
 
 
 async def _batches(
-    prepared: Any, values: Sequence[Any], checked: Checked, position: int
+    connection: UserConnection, prepared: Any, values: Sequence[Any], checked: Checked, position: int
 ) -> AsyncIterator[Sequence[Any]]:
     """Yield the rows of a result, no more at a time than fit into _FETCHED_BYTES."""
     returns = bool(prepared.get_attributes())
     try:
         if not returns or (checked.most_rows is not None and checked.most_rows * checked.row_bytes <= _FETCHED_BYTES):
+            connection.expect()
             yield await prepared.fetch(*values)
             return
         cursor = await prepared.cursor(*values)
         most = max(1, min(MOST_ROWS + 1, _FETCHED_BYTES // max(1, checked.row_bytes)))
         while True:
+            connection.expect()
             batch = await cursor.fetch(most)
             yield batch
             if len(batch) < most:
@@ -449,12 +461,18 @@ def _columns(prepared: Any, checked: Checked) -> tuple[Sequence[str], Sequence[s
     return names, kinds
 
 
+def _too_large() -> StatementError:
+    return StatementError("the rows of the result are too large", hint="choose fewer or shorter columns")
+
+
 def _of_page(value: Any, kind: str) -> Value:
     converted = from_postgres(value, kind)
     return {"base64": converted} if isinstance(value, bytes) else converted
 
 
 def _kind(kind: Any) -> str:
+    if kind.schema != "pg_catalog":
+        return "of a row"  # of a table, which may have the name of a type
     return f"{kind.name[:-2]}[]" if kind.name.endswith("[]") else str(kind.name)
 
 
@@ -474,6 +492,8 @@ async def _check_counts(
 ) -> None:
     if checked.kind == "define":
         await measuring.check_definitions(connection)
+    if checked.rewrites and checked.table is not None:
+        _check_row(await measuring.longest_row(connection, checked.table), 0)
     if quota.tables is not None and after.tables > max(quota.tables, before.tables):
         raise tables_exceeded(quota, before.tables)
     if quota.rows is not None and checked.kind == "insert" and result.affected_rows:
@@ -546,9 +566,10 @@ def _at(position: int, error: StatementError) -> StatementError:
 
 
 def _is_short(value: Value) -> bool:
-    if isinstance(value, str):
-        return len(value) * 4 <= SHORT_PARAMETER or len(value.encode(errors="replace")) <= SHORT_PARAMETER
-    return not isinstance(value, (list, dict)) or len(json.dumps(value)) <= SHORT_PARAMETER
+    if not isinstance(value, (str, list, dict)):
+        return True
+    text = value if isinstance(value, str) else json.dumps(value)
+    return len(text) <= SHORT_PARAMETER and expanded_bytes(text) <= SHORT_PARAMETER
 
 
 def _size_of(values: Sequence[Value]) -> int:

@@ -38,23 +38,28 @@ _CLOSED: Final = (
 
 
 class Facts(NamedTuple):
-    """`owner`: the daemon's role; `database`: its name; `version`: of PostgreSQL."""
+    """`owner`: the daemon's role; `database`: its name; `version`: of PostgreSQL; `roles`: those prepared already."""
 
     owner: str
     database: str
     version: int
+    roles: frozenset[str]
 
 
 async def grants(database: Database, *, pool: int, strict: bool) -> str:
     """Return the SQL. `pool`: number of roles to prepare; 0: the daemon may create roles. `strict`: also take from
     everyone in this database what statements of users never need. Raises `Unavailable`."""
+    prefix = f"{Roles(database).prefix}{PREPARED}"
     connection = await database.session()
     try:
         owner, name = await connection.fetchrow("SELECT CURRENT_USER, pg_catalog.current_database()")
-        facts = Facts(owner, name, connection.get_server_version().major)
+        rows = await connection.fetch(
+            "SELECT rolname FROM pg_catalog.pg_roles WHERE pg_catalog.starts_with(rolname, $1)", prefix
+        )
+        facts = Facts(owner, name, connection.get_server_version().major, frozenset(row["rolname"] for row in rows))
     finally:
         connection.terminate()
-    return "\n".join([*_needed(facts, Roles(database).prefix, pool), *(_strict(facts) if strict else ()), ""])
+    return "\n".join([*_needed(facts, prefix, pool), *(_strict(facts) if strict else ()), ""])
 
 
 def _needed(facts: Facts, prefix: str, pool: int) -> Sequence[str]:
@@ -68,9 +73,10 @@ def _needed(facts: Facts, prefix: str, pool: int) -> Sequence[str]:
         return [*lines, f"ALTER ROLE {owner} CREATEROLE;"]
     lines.append("-- A role for each user. The daemon, a member of each, gives it a password when a user needs it.")
     for number in range(1, pool + 1):
-        role = quoted(f"{prefix}{PREPARED}{number:04}")
+        name = f"{prefix}{number:04}"
+        role = quoted(name)
         lines += [
-            f"CREATE ROLE {role} {RIGHTS};",
+            *([] if name in facts.roles else [f"CREATE ROLE {role} {RIGHTS};"]),
             f"ALTER ROLE {role} SET temp_file_limit = '{TEMPORARY_BYTES}';",
             f"GRANT {role} TO {owner};",
         ]

@@ -14,8 +14,10 @@ _ROWS_OF_PAGE: Final = 291
 """Maximum rows of a page of 8 KiB."""
 MOST_CHECKS: Final = 30
 MOST_INDEXES: Final = 20
+MOST_REFERENCES: Final = 30
 MOST_COLUMNS: Final = 200
-"""Maxima of each table: checks and indexes run with each change, where nothing can cancel them."""
+"""Maxima of each table: checks and indexes run with each change, where nothing can cancel them. References: its foreign
+keys, and those to it."""
 
 _SIZES: Final = (
     "SELECT pg_catalog.count(*) FILTER (WHERE c.relkind = 'r'),"
@@ -29,6 +31,8 @@ _CROWDED: Final = (
     " + (SELECT pg_catalog.count(*) FROM pg_catalog.pg_attribute a"
     " WHERE a.attrelid = c.oid AND a.attgenerated <> '') AS checks,"
     " (SELECT pg_catalog.count(*) FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid) AS indexes,"
+    " (SELECT pg_catalog.count(*) FROM pg_catalog.pg_constraint k"
+    " WHERE k.contype = 'f' AND c.oid IN (k.conrelid, k.confrelid)) AS references,"
     " c.relnatts AS columns"
     " FROM pg_catalog.pg_class c WHERE c.relkind = 'r' AND c.relnamespace ="
     " (SELECT oid FROM pg_catalog.pg_namespace WHERE nspname = $1)"
@@ -39,6 +43,13 @@ _COLUMNS: Final = (
     " ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped"
     " WHERE c.relkind = 'r' AND c.relnamespace = (SELECT oid FROM pg_catalog.pg_namespace WHERE nspname = $1)"
     " ORDER BY c.relname, a.attnum"
+)
+
+_MOST: Final = (
+    ("checks", MOST_CHECKS),
+    ("indexes", MOST_INDEXES),
+    ("references", MOST_REFERENCES),
+    ("columns", MOST_COLUMNS),
 )
 
 
@@ -75,9 +86,15 @@ async def rows_beyond(connection: UserConnection, table: str, most: int, size: i
 async def check_definitions(connection: UserConnection) -> None:
     """Raise StatementError if a table has too many columns, indexes, or checks and generated columns."""
     for row in await (await connection.prepare(_CROWDED)).fetch(connection.login.name):
-        for name, most in (("checks", MOST_CHECKS), ("indexes", MOST_INDEXES), ("columns", MOST_COLUMNS)):
+        for name, most in _MOST:
             if row[name] > most:
                 raise StatementError(f"the table {row['relname']} would have more than {most} {name}")
+
+
+async def longest_row(connection: UserConnection, table: str) -> int:
+    """Return the bytes of the longest row of a table, as text."""
+    query = f"SELECT pg_catalog.max(pg_catalog.octet_length((t.*)::pg_catalog.text)) FROM {quoted(table)} AS t"  # noqa: S608
+    return await connection.raw.fetchval(query) or 0
 
 
 async def columns_of_tables(connection: UserConnection) -> dict[str, Sequence[ColumnInfo]]:

@@ -2,11 +2,14 @@
 
 PostgreSQL has no limit of memory for a role, and one call of a function ends only when its result is complete: a
 statement that doubles a text thirty times is neither cancelled nor refused. A stored value has at most MOST_ROW_BYTES;
-from there each expression gets an upper bound, and a statement with an expression beyond MOST_VALUE is refused.
+from there each expression gets an upper bound of its text, and a statement with an expression beyond MOST_VALUE is
+refused. A bound may be too low by a small factor (characters of four bytes, escapes of control characters), but not by
+one that grows with the statement.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -17,6 +20,8 @@ from runtime.tables.sql_database import MOST_ROW_BYTES
 
 MOST_VALUE: Final = 32 * 1024 * 1024
 """Maximum bytes of a value during a statement."""
+MOST_MADE: Final = 8 * MOST_VALUE
+"""Maximum bytes of all values together that a statement makes for one row: they are in memory at once."""
 MOST_COMPARED: Final = 500_000_000
 """Maximum product of the sizes of a text and of what is looked for in it."""
 MOST_LIMIT: Final = 1000
@@ -28,6 +33,13 @@ SHORT_PARAMETER: Final = 4096
 NUMBER: Final = 150_000
 """Maximum characters of a NUMERIC."""
 SMALL: Final = 64
+_LARGEST_EXPONENT: Final = 131_072
+_EXPONENT: Final = re.compile(r"\d[eE][+-]?(\d+)", re.ASCII)
+_EXPANSION: Final = _LARGEST_EXPONENT // 8
+"""How much longer a text may get as JSONB, or as an array of NUMERIC: `1e131071` becomes a number of so many digits."""
+_TEXTS: Final = frozenset({"text", "varchar", "bpchar"})
+_MAKING: Final = frozenset({"FuncCall", "A_Expr", "TypeCast", "A_ArrayExpr", "RowExpr", "SubLink"})
+"""Nodes that make a value."""
 _RECURSIVE: Final = 4 * 1024 * 1024
 """Bytes to which a text may grow in a recursive query until its time is over, when each round adds one value."""
 
@@ -47,10 +59,16 @@ class Sizes:
 
     def __init__(self, parameter: int) -> None:
         self._parameter = parameter
+        self._made = 0
+        self._casts_json = False
+        """Whether a text is cast to JSON: it keeps the numbers as they are written, until it becomes JSONB."""
+        self._rows: dict[str, int] = {}
+        """The bounds of whole rows, by the names of queries in FROM and WITH: such a name can be a value."""
 
     def statement(self, node: Any) -> int:
         """Check a statement; return the bound of a row of its result, in bytes."""
         kind = type(node).__name__
+        self._casts_json = any(map(_is_json_text, nodes(node)))
         if kind == "SelectStmt":
             largest = self.select(node, Scope())
             return _width(node, largest)
@@ -79,14 +97,19 @@ class Sizes:
         rows = _rows_of(node)
         inner = scope._replace(column=max(scope.column, self._from(node.fromClause or (), scope)), rows=rows)
         values = [self.expression(each, inner) for row in node.valuesLists or () for each in row]
-        targets = [self.expression(target.val, inner) for target in node.targetList or ()]
+        targets = [
+            inner.column if _is_star(target.val) else self.expression(target.val, inner)
+            for target in node.targetList or ()
+        ]
         self._rest(node, inner)
         return max((*values, *targets), default=0)
 
     def expression(self, node: Any, scope: Scope) -> int:
         """Return the bound of an expression in bytes. Raises StatementError if it is too large."""
         bound = self._bound(node, scope)
-        if bound > MOST_VALUE:
+        if type(node).__name__ in _MAKING:
+            self._made += bound
+        if bound > MOST_VALUE or self._made > MOST_MADE:
             raise StatementError(
                 f"a value of this statement could grow beyond {MOST_VALUE // 1024 // 1024} MiB",
                 hint="shorten what is combined, such as left(column, 1000)",
@@ -110,8 +133,10 @@ class Sizes:
     def _of_paramref(self, _node: Any, _scope: Scope) -> int:
         return self._parameter
 
-    def _of_columnref(self, _node: Any, scope: Scope) -> int:
-        return scope.column
+    def _of_columnref(self, node: Any, scope: Scope) -> int:
+        row = self._rows.get(getattr(node.fields[0], "sval", ""), 0)
+        whole = len(node.fields) == 1 or type(node.fields[1]).__name__ == "A_Star"
+        return max(scope.column, 2 * row) if whole else scope.column  # quotes in a row are doubled
 
     def _of_caseexpr(self, node: Any, scope: Scope) -> int:
         results = [self.expression(when.result, scope) for when in node.args]
@@ -127,7 +152,7 @@ class Sizes:
         return sum(self.expression(each, scope) + 8 for each in node.elements or ()) + SMALL
 
     def _of_rowexpr(self, node: Any, scope: Scope) -> int:
-        return sum(self.expression(each, scope) + 8 for each in node.args or ())
+        return sum(2 * self.expression(each, scope) + 8 for each in node.args or ())
 
     def _of_a_indirection(self, node: Any, scope: Scope) -> int:
         self._any(node.indirection, scope)
@@ -158,9 +183,17 @@ class Sizes:
     def _of_typecast(self, node: Any, scope: Scope) -> int:
         size = self.expression(node.arg, scope)
         name = node.typeName.names[-1].sval
-        if name in ("varchar", "bpchar") and node.typeName.typmods and not node.typeName.arrayBounds:
-            return min(size, 4 * int(node.typeName.typmods[0].val.ival))
-        return max(size, SMALL)
+        plain = _is_plain(node.arg)
+        if node.typeName.arrayBounds:
+            return size if plain or name not in ("numeric", "jsonb") else _expanded(size)
+        if name in ("varchar", "bpchar") and node.typeName.typmods:
+            return min(2 * size, 4 * int(node.typeName.typmods[0].val.ival))
+        if name == "numeric":
+            return max(size, NUMBER)
+        if name == "jsonb" and not (plain or _is_json(node.arg)):
+            return _expanded(size)
+        # An array or a row as text has escapes.
+        return max(size if plain or name not in _TEXTS else 2 * size, SMALL)
 
     def _of_sublink(self, node: Any, scope: Scope) -> int:
         self._any(node.testexpr, scope)
@@ -176,16 +209,27 @@ class Sizes:
         return SMALL
 
     def _of_funccall(self, node: Any, scope: Scope) -> int:
-        name, arguments = node.funcname[-1].sval, node.args or ()
+        name: str = node.funcname[-1].sval
+        arguments: Sequence[Any] = node.args or ()
         sizes = [self.expression(each, scope) for each in arguments]
         order = [self.expression(each.node, scope) for each in node.agg_order or ()]
         self._any((node.agg_filter, node.over), scope)
         growth = FUNCTIONS[name]
+        if growth == "json" or (growth == "collect" and name.startswith("json")):
+            sizes = [self._in_json(name, each, size) for each, size in zip(arguments, sizes, strict=True)]
         if growth == "collect":
             return self._collected(node, scope, sum(sizes))
+        if growth == "several" and sizes and type(arguments[0]).__name__ != "A_Const":
+            return sizes[0] * max(order, default=0)
         if growth == "largest" or not sizes:
             return max((*sizes, *order), default=0)
         return _RESULTS[growth](name, arguments, sizes)
+
+    def _in_json(self, name: str, node: Any, size: int) -> int:
+        """Return the bound of a value that becomes part of JSON."""
+        if "jsonb" in name and self._casts_json and type(node).__name__ != "A_Const":
+            return _expanded(size)
+        return size if _is_json(node) else 2 * size
 
     @staticmethod
     def _collected(node: Any, scope: Scope, size: int) -> int:
@@ -211,6 +255,7 @@ class Sizes:
                 ctes[cte.ctename] = max(self.select(cte.ctequery, inner), _RECURSIVE)
             else:
                 ctes[cte.ctename] = self.select(cte.ctequery, inner)
+            self._note(cte.ctename, self._row(cte.ctequery, ctes[cte.ctename]))
         return MappingProxyType(ctes)
 
     def _from(self, items: Iterable[Any], scope: Scope) -> int:
@@ -220,9 +265,14 @@ class Sizes:
             match type(item).__name__:
                 case "RangeVar":
                     column = max(column, scope.ctes.get(item.relname, MOST_ROW_BYTES))
+                    if item.alias and item.relname in scope.ctes:
+                        self._note(item.alias.aliasname, self._rows.get(item.relname, MOST_VALUE))
                 case "RangeSubselect":
                     inner = scope._replace(nested=scope.nested or bool(item.lateral), column=self._outer(scope, column))
-                    column = max(column, self.select(item.subquery, inner))
+                    found = self.select(item.subquery, inner)
+                    column = max(column, found)
+                    if item.alias:
+                        self._note(item.alias.aliasname, self._row(item.subquery, found))
                 case "RangeFunction":
                     inner = scope._replace(nested=True, column=self._outer(scope, column))
                     column = max((column, *(self.expression(each[0], inner) for each in item.functions)))
@@ -231,7 +281,31 @@ class Sizes:
                         column, self._from((item.larg, item.rarg), scope._replace(column=max(scope.column, column)))
                     )
                     self._any(item.quals, scope._replace(column=max(scope.column, column), rows=None))
+                    if item.alias:
+                        self._note(item.alias.aliasname, self._row_of((item.larg, item.rarg)))
         return column
+
+    def _note(self, name: str, row: int) -> None:
+        self._rows[name] = max(row, self._rows.get(name, 0))
+
+    def _row(self, node: Any, largest: int) -> int:
+        """Return the bound of a whole row of a query. `largest`: of its columns."""
+        if node.larg is not None:
+            return max(self._row(node.larg, largest), self._row(node.rarg, largest))
+        if node.valuesLists:
+            return largest * len(node.valuesLists[0])
+        values = [target.val for target in node.targetList or ()]
+        stars = sum(map(_is_star, values))
+        return largest * (len(values) - stars) + stars * (self._row_of(node.fromClause) if stars else 0)
+
+    def _row_of(self, items: Any) -> int:
+        """Return the bound of a whole row of all that is in FROM."""
+        total = 0
+        for each in nodes(items or ()):
+            if type(each).__name__ in ("RangeVar", "RangeSubselect", "RangeFunction"):
+                name = each.alias.aliasname if each.alias else getattr(each, "relname", "")
+                total += self._rows.get(name, MOST_ROW_BYTES)
+        return total
 
     @staticmethod
     def _outer(scope: Scope, column: int) -> int:
@@ -281,10 +355,48 @@ def nodes(node: Any) -> Iterator[Any]:
             yield from nodes(child)
 
 
+def expanded_bytes(text: str) -> int:
+    """Return the bound of the bytes of a text whose numbers are written without exponents, as JSONB is."""
+    exponents = (min(int(digits[:9]), _LARGEST_EXPONENT) for digits in _EXPONENT.findall(text))
+    return len(text.encode(errors="replace")) + sum(exponents)
+
+
+def _expanded(size: int) -> int:
+    if size * _EXPANSION > MOST_VALUE:
+        raise StatementError(
+            "a text that is cast to jsonb or numeric[] could get very long",
+            hint="write ::json instead of ::jsonb, or no cast if the column is JSONB, or shorten it:"
+            " left(column, 500)::jsonb",
+        )
+    return size * _EXPANSION
+
+
+def _is_plain(node: Any) -> bool:
+    """True for literals and parameters, whose numbers are known before the statement runs."""
+    return type(node).__name__ in ("A_Const", "ParamRef")
+
+
+def _is_json_text(node: Any) -> bool:
+    return type(node).__name__ == "TypeCast" and node.typeName.names[-1].sval == "json" and not _is_plain(node.arg)
+
+
+def _is_json(node: Any) -> bool:
+    """True if the value of a node is certainly JSON, which is not escaped when it becomes part of other JSON."""
+    if type(node).__name__ == "A_Expr":
+        return node.name[0].sval in ("->", "#>")
+    return type(node).__name__ == "FuncCall" and node.funcname[-1].sval.startswith(
+        ("jsonb_build", "jsonb_agg", "to_jsonb")
+    )
+
+
+def _is_star(node: Any) -> bool:
+    return type(node).__name__ == "ColumnRef" and type(node.fields[-1]).__name__ == "A_Star"
+
+
 def _constant(value: Any) -> int:
     match type(value).__name__:
         case "String":
-            return len(value.sval.encode())
+            return expanded_bytes(value.sval)
         case "Float":
             return len(value.fval)
     return SMALL
@@ -292,7 +404,8 @@ def _constant(value: Any) -> int:
 
 def _sum(name: str, _arguments: Sequence[Any], sizes: Sequence[int]) -> int:
     glue = sizes[0] * len(sizes) if name == "concat_ws" and sizes else 0
-    return sum(sizes) + 16 * len(sizes) + glue
+    texts = 2 if name.startswith("concat") else 1  # arrays have escapes
+    return texts * sum(sizes) + 16 * len(sizes) + glue
 
 
 def _cut(name: str, arguments: Sequence[Any], sizes: Sequence[int]) -> int:
@@ -324,13 +437,15 @@ _RESULTS: Final[Mapping[Growth, _Rule]] = MappingProxyType(
         "number": lambda _name, _arguments, _sizes: NUMBER,
         "translate": lambda _name, _arguments, sizes: sizes[0],
         "sum": _sum,
+        "json": _sum,
+        "several": lambda _name, _arguments, sizes: max(sizes),
         "double": lambda _name, _arguments, sizes: 2 * max(sizes, default=0),
         "cut": _cut,
         "pad": lambda name, arguments, _sizes: 4 * _counted(name, arguments, 1),
         "repeat": lambda name, arguments, sizes: sizes[0] * _counted(name, arguments, 1),
         "replace": _replaced,
         "find": _found,
-        "join": lambda name, arguments, sizes: sizes[0] * (1 + _literal(name, arguments, 1)),
+        "join": lambda name, arguments, sizes: sizes[0] * (1 + _literal(name, arguments, 1) + sum(sizes[2:])),
         "split": lambda _name, _arguments, sizes: 16 * max(sizes),
     }
 )
@@ -410,6 +525,11 @@ def _names_any(node: Any, names: Iterable[str]) -> bool:
 
 def _check_recursion(query: Any, ctes: set[str]) -> None:
     """Refuse a recursive query in which a value may double in each round."""
+    if not query.all and any(type(each).__name__ == "RangeSubselect" or _makes_text(each) for each in nodes(query)):
+        # All rows that differ are kept in memory.
+        raise StatementError(
+            "a recursive query with UNION may not make texts", hint="write UNION ALL, or select only columns"
+        )
     stored = _stored_names(query, ctes)
     for node in nodes(query):
         if _grows(node) and _values_in(node, stored) > 1:
@@ -428,6 +548,12 @@ def _grows(node: Any) -> bool:
             return FUNCTIONS[node.funcname[-1].sval] in ("sum", "pad") or _multiplies(node)
         case kind:
             return kind in ("A_ArrayExpr", "RowExpr")
+
+
+def _makes_text(node: Any) -> bool:
+    if type(node).__name__ == "FuncCall":
+        return FUNCTIONS[node.funcname[-1].sval] not in ("small", "number", "float", "series")
+    return _grows(node)
 
 
 def _stored_names(query: Any, ctes: set[str]) -> set[str]:

@@ -6,7 +6,7 @@ found in the user's schema alone: nothing in `pg_catalog` has a name that is all
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
 from pglast import parse_sql
@@ -20,6 +20,7 @@ from runtime.tables.postgres.allowed import (
     FUNCTIONS,
     IN_FROM,
     INSTEAD,
+    OF_ROWS,
     OPERATORS,
     OTHER_TYPES,
     STORED,
@@ -53,10 +54,14 @@ _MOST_DEPTH: Final = 100
 _MOST_RELATIONS: Final = 20
 _MOST_QUERIES: Final = 30
 _MOST_COSTLY: Final = 32
-"""Maximum number of multiplications and divisions: with NUMERIC of the greatest length each takes a fraction of a
-second, during which nothing can be cancelled."""
+"""Maximum number of multiplications and divisions of two values that may be long: with NUMERIC of the greatest length
+each takes a fraction of a second, during which nothing can be cancelled."""
+_REMAINDER: Final = 16
+"""As many of these as one remainder takes, which is computed to the last digit."""
 _MOST_STORED: Final = 4
 """The same for expressions that run with each later change: checks, defaults, generated columns, indexes."""
+_MOST_PREDICATE: Final = 60
+"""Maximum nodes of the condition of an index: each query compares all parts of its own with each of them."""
 _MOST_DIGITS: Final = 400
 _SCHEMAS: Final = frozenset({"pg_catalog", "information_schema", "public", "pg_toast"})
 _RETURNING: Final = "pg_catalog.octet_length(({}.*)::text)"
@@ -65,7 +70,7 @@ _RETURNING: Final = "pg_catalog.octet_length(({}.*)::text)"
 class Checked(NamedTuple):
     """A statement that may run. `sql`: for PostgreSQL; `table`: that is changed; `counted`: the last column of its
     result is the size of each changed row; `row_bytes`: the bound of a row of its result; `most_rows`: of the
-    result, if that is known."""
+    result, if that is known; `rewrites`: it may make the rows of `table` longer, which no result tells."""
 
     sql: str
     kind: Kind
@@ -73,6 +78,7 @@ class Checked(NamedTuple):
     counted: bool
     row_bytes: int
     most_rows: int | None
+    rewrites: bool = False
 
 
 def check(statement: str, parameters: int, parameter_bytes: int) -> Checked:
@@ -93,14 +99,29 @@ def check(statement: str, parameters: int, parameter_bytes: int) -> Checked:
         raise StatementError("this statement has no parameters", hint="write the values as literals")
     row_bytes = Sizes(parameter_bytes).statement(root)
     relation: Any = getattr(root, "relation", None)
-    sql = _renamed_types(statement, root).rstrip()
+    sql = _renamed_types(statement, root, {**OTHER_TYPES, "json": "jsonb"} if stored else OTHER_TYPES).rstrip()
     counted = kind in ("insert", "update")
     if counted:
         alias = relation.alias.aliasname if relation.alias else relation.relname
         size = _RETURNING.format(quoted(alias))
         end = _end(tokens_of(sql))
         sql = f"{sql[:end]}{', ' if root.returningClause else ' RETURNING '}{size}"
-    return Checked(sql, kind, relation.relname if relation is not None else None, counted, row_bytes, _most_rows(root))
+    table = relation.relname if relation is not None else None
+    return Checked(sql, kind, table, counted, row_bytes, _most_rows(root), rewrites=_rewrites(root))
+
+
+def _rewrites(root: Any) -> bool:
+    """True for ALTER TABLE that computes a value for each row: a default, a generated column, or USING."""
+    if type(root).__name__ != "AlterTableStmt":
+        return False
+    for node in nodes(root):
+        if type(node).__name__ == "Constraint" and node.contype.name != "CONSTR_CHECK":
+            value = node.raw_expr
+        else:
+            value = node.raw_default if type(node).__name__ == "ColumnDef" else None
+        if value is not None and type(value).__name__ not in ("A_Const", "SQLValueFunction"):
+            return True
+    return False
 
 
 def _most_rows(root: Any) -> int | None:
@@ -159,7 +180,8 @@ class _Check:
         if self._relations > _MOST_RELATIONS or self._queries > _MOST_QUERIES:
             raise StatementError("the statement combines too many tables or queries", hint="divide it")
         if self._costly > (_MOST_STORED if self._stored else _MOST_COSTLY):
-            raise StatementError("the statement has too many multiplications and divisions", hint="divide it")
+            hint = "cast one side of each, such as value::bigint or value::float8, or divide the statement"
+            raise StatementError("the statement has too many multiplications and divisions", hint=hint)
 
     def _visit(self, node: Any, depth: int) -> None:
         if depth > _MOST_DEPTH:
@@ -215,6 +237,9 @@ class _Check:
         for field in node.fields:
             if type(field).__name__ == "String":
                 _check_name(field.sval)
+        name = getattr(node.fields[-1], "sval", "")
+        if len(node.fields) == 2 and name in OF_ROWS:
+            raise StatementError(f"the column name {name} is that of a function", hint=f"name it: {name} AS other_name")
 
     def _check_paramref(self, node: Any) -> None:
         if not 1 <= node.number <= self._parameters:
@@ -228,6 +253,12 @@ class _Check:
 
     def _check_a_expr(self, node: Any) -> None:
         self._operator(node.name)
+        name = node.name[0].sval
+        if name in COSTLY and not _is_small(node.rexpr) and not (name == "*" and _is_small(node.lexpr)):
+            self._costly += self._weight(name)
+
+    def _weight(self, name: str) -> int:
+        return 1 if name in ("*", "/") else _MOST_STORED if self._stored else _REMAINDER
 
     def _check_sublink(self, node: Any) -> None:
         if node.operName:
@@ -244,7 +275,6 @@ class _Check:
                 "use LIKE, ILIKE or ->> instead" if name[:1] in "~!@" else f"these are: {' '.join(sorted(OPERATORS))}"
             )
             raise StatementError(f"the operator {name} is not possible", hint=hint)
-        self._costly += name in COSTLY
 
     def _check_sortby(self, node: Any) -> None:
         if node.useOp:
@@ -262,7 +292,8 @@ class _Check:
         name = node.funcname[-1].sval
         if name not in FUNCTIONS or (self._stored and name not in STORED):
             raise _no_function(name, stored=name in FUNCTIONS)
-        self._costly += name in ("mod", "div")
+        if name in ("mod", "div") and not _is_small((node.args or (None,))[-1]):
+            self._costly += self._weight(name)
         _check_arguments(name, node)
 
     def _check_typename(self, node: Any) -> None:
@@ -273,6 +304,8 @@ class _Check:
         name = OTHER_TYPES.get(name, name) if len(node.names) == 1 else name
         if name not in TYPES:
             raise _unknown_type(name)
+        if TYPES[name].endswith("serial") and not self._stored:  # elsewhere it is a table that is called so
+            raise StatementError(f"{name} is possible for columns only", hint="cast to bigint")
         if len(node.arrayBounds or ()) > 1:
             raise StatementError("arrays have one dimension here", hint="use jsonb for nested lists")
         for modifier in node.typmods or ():
@@ -303,6 +336,8 @@ class _Check:
             _check_name(node.idxname)
         if (node.accessMethod or "btree") not in ACCESS_METHODS:
             raise StatementError(f"no index of kind {node.accessMethod}", hint="leave out USING")
+        if sum(1 for _ in nodes(node.whereClause)) > _MOST_PREDICATE:
+            raise StatementError("the condition of the index is too long", hint="index all rows, or shorten it")
 
     def _check_altertablestmt(self, node: Any) -> None:
         if len(node.cmds) > _MOST_RELATIONS:
@@ -332,6 +367,15 @@ def _check_name(name: str) -> None:
 
 def _name_of(node: Any) -> str:
     return str(node.funcname[-1].sval) if type(node).__name__ == "FuncCall" else ""
+
+
+def _is_small(node: Any) -> bool:
+    """True for a number of few digits, with which a calculation takes no time."""
+    if type(node).__name__ == "FuncCall":
+        return FUNCTIONS.get(_name_of(node)) == "small"
+    if type(node).__name__ == "A_Const":
+        return type(node.val).__name__ in ("Integer", "Float")
+    return _is_float(node)
 
 
 def _is_float(node: Any) -> bool:
@@ -388,19 +432,19 @@ def _check_series(arguments: Sequence[Any]) -> None:
         raise StatementError(f"generate_series makes at most {MOST_COUNT:,} rows")
 
 
-def _renamed_types(statement: str, root: Any) -> str:
-    """Replace names of types that only other databases have."""
+def _renamed_types(statement: str, root: Any, others: Mapping[str, str]) -> str:
+    """Replace names of types that only other databases have. `others`: what is written instead of them."""
     edits = [
         (node.location, node.names[0].sval)
         for node in nodes(root)
-        if type(node).__name__ == "TypeName" and len(node.names) == 1 and node.names[0].sval in OTHER_TYPES
+        if type(node).__name__ == "TypeName" and len(node.names) == 1 and node.names[0].sval in others
     ]
     starts = {token.start: token for token in tokens_of(statement)} if edits else {}
     for location, name in sorted(edits, reverse=True):
         token = starts.get(location)
         if token is None:
             raise _unknown_type(name)
-        statement = f"{statement[: token.start]}{OTHER_TYPES[name]}{statement[token.end :]}"
+        statement = f"{statement[: token.start]}{others[name]}{statement[token.end :]}"
     return statement
 
 

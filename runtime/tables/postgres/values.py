@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from runtime.tables.errors import StatementError
+from runtime.tables.postgres.sizes import expanded_bytes
 from runtime.tables.sql_database import MOST_ROW_BYTES, Value
 
 AS_TEXT: Final = (
@@ -27,6 +28,8 @@ AS_TEXT: Final = (
     "jsonb",
 )
 """Types that are exchanged in PostgreSQL's own text: Python has no year 10000 and no infinite date."""
+_WITH_NUMBERS: Final = frozenset({"numeric", "json", "jsonb"})
+"""Types whose numbers PostgreSQL writes without exponents."""
 _INTEGERS: Final[Mapping[str, int]] = MappingProxyType({"int2": 15, "int4": 31, "int8": 63})
 _NUMERIC: Final = re.compile(r"[+-]?(?:\d{1,400}(?:\.\d{0,400})?|\.\d{1,400})(?:[eE][+-]?\d{1,3})?|NaN", re.ASCII)
 _WHOLE: Final = re.compile(r"\s*[+-]?\d{1,19}\s*", re.ASCII)
@@ -44,14 +47,26 @@ def to_postgres(value: Value, kind: str, number: int) -> Any:
     if kind.endswith("[]"):
         if not isinstance(value, list):
             raise _wrong(number, kind, "a list")
-        return [to_postgres(each, kind[:-2], number) for each in value]
+        several = [None if each is None else _converted(each, kind[:-2], number) for each in value]
+        _check_size(sum(_size(each, kind[:-2], number) + 4 for each in several), number)
+        return several
     converted = _converted(value, kind, number)
-    size = len(converted) if isinstance(converted, bytes) else _utf8(converted, number)
+    _check_size(_size(converted, kind, number), number)
+    return converted
+
+
+def _size(converted: Any, kind: str, number: int) -> int:
+    if isinstance(converted, bytes):
+        return len(converted)
+    size = _utf8(converted, number)
+    return expanded_bytes(converted) if kind in _WITH_NUMBERS else size
+
+
+def _check_size(size: int, number: int) -> None:
     if size > MOST_ROW_BYTES:
         raise StatementError(
             f"parameter {number} has {size:,} bytes", hint=f"a value has at most {MOST_ROW_BYTES:,}; divide it"
         )
-    return converted
 
 
 def _converted(value: Any, kind: str, number: int) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-REFUSED: Final = tuple(
+_LINES: Final = tuple(
     line
     for line in r"""
 SELECT * FROM {ada}.notes
@@ -442,7 +442,42 @@ SELECT variadic_function(VARIADIC ARRAY[1])
 SELECT concat(VARIADIC ARRAY['a'])
 SELECT make_interval(days => 1)
 SELECT lower(notes => 'x')
+SELECT notes.to_json FROM notes
+SELECT notes.row_to_json FROM notes
+SELECT a.json_agg FROM notes a, notes b, notes c
+SELECT length(a.array_agg::text) AS n FROM notes a, notes b, notes c
+SELECT a.jsonb_agg FROM (SELECT * FROM notes) AS a
+SELECT a."array_agg" FROM notes a
+SELECT body::jsonb FROM notes
+SELECT CAST(body AS jsonb) ->> 'a' AS a FROM notes
+SELECT string_to_array(body, ',')::numeric[] AS a FROM notes
+SELECT to_jsonb(body::json)::text AS a FROM notes
+SELECT jsonb_build_array(x.j)::text AS a FROM (SELECT body::json AS j FROM notes) AS x
+SELECT array_to_string(string_to_array(body, 'x', 'x'), ',', body) AS a FROM notes
+SELECT percentile_disc(string_to_array(body, ',')::float8[]) WITHIN GROUP (ORDER BY body) AS a FROM notes
+WITH RECURSIVE x(n, a) AS (SELECT 1, 'x' UNION SELECT n + 1, repeat('x', 10000) FROM x) SELECT count(*) AS c FROM x
+WITH RECURSIVE x(n, a) AS (SELECT 1, 'x' UNION SELECT n + 1, a || n FROM x) SELECT count(*) AS c FROM x
+CREATE TABLE x (a text DEFAULT array_to_string(string_to_array('aaaaaaaa', NULL), 'bbbbbbbb'))
+SELECT (a % b) AS x, mod(a, b) AS y, a % (b + 1) AS z FROM (SELECT '1e131000'::numeric AS a, '1e65000' AS b) AS n
+SELECT '(1)'::serial
+SELECT percentile_disc() WITHIN GROUP (ORDER BY body) FROM notes
 """.strip().splitlines()
+)
+REFUSED: Final = (
+    *_LINES,
+    # Each doubles a text so many times.
+    f"SELECT length({'to_json(' * 25}'x'::text{')::text' * 25}) AS a",
+    f"SELECT length({'ARRAY[' * 25}'x'{']::text' * 25}) AS a",
+    f"SELECT length({'ROW(' * 30}'x'{')::text' * 30}) AS a",
+    f"SELECT length(a::text) AS b FROM {'(SELECT a::text AS b FROM ' * 24}notes AS a{') AS a' * 24}",
+    # Short texts of long values.
+    f"SELECT ('[{'1e131071,' * 1000}1]'::jsonb)::text AS a",
+    f"SELECT '{{{'1e131071,' * 1000}1}}'::numeric[] AS a",
+    f"SELECT jsonb_array_length('[{'1e131071,' * 1000}1]') AS a",
+    # Many long values at once.
+    f"SELECT {', '.join(f'repeat(md5(?), 10000) AS a{at}'.replace('?', repr(str(at))) for at in range(450))}",
+    # What each later query is compared with.
+    f"CREATE INDEX x ON notes (id) WHERE {' OR '.join(f'id = {at}' for at in range(100))}",
 )
 """Each is refused before PostgreSQL sees it, or by the rights of the role."""
 
@@ -454,7 +489,6 @@ SELECT notes.* FROM notes
 SELECT count(notes) FROM notes
 SELECT ROW(1, 2)
 SELECT notes.text FROM notes
-SELECT notes.to_json FROM notes
 SELECT "notes" FROM notes
 SELECT * FROM "NOTES"
 SELECT * FROM users

@@ -13,9 +13,10 @@ import asyncpg
 
 from runtime.errors import SymbiontError
 from runtime.tables.errors import StatementError
+from runtime.tables.postgres.allowed import OF_ROWS
 from tests.lanes import EFFORT, LONG, repeated
 from tests.runtime.tables.postgres.escapes import HARMLESS, REFUSED
-from tests.runtime.tables.postgres.opened import Opened, Place
+from tests.runtime.tables.postgres.opened import Opened, Place, fetch
 from tests.runtime.tables.postgres.snapshot import snapshot
 
 MOST_SECONDS = 8.0
@@ -45,6 +46,20 @@ def written(statement: str, own: str, other: str) -> str:
 async def test_there_are_at_least_150_attempts() -> None:
     assert len(set(REFUSED)) > 150
     assert len(set(REFUSED) | set(HARMLESS)) == len(REFUSED) + len(HARMLESS)
+
+
+async def test_functions_that_take_a_whole_row_are_not_called_by_names_of_columns(place: Place) -> None:
+    """`t.name` calls name(t). What only counts is harmless, and what needs OVER or WITHIN GROUP fails."""
+    rows = await fetch(
+        place.url,
+        "SELECT DISTINCT proname FROM pg_proc JOIN pg_type t ON t.oid = proargtypes[0]"
+        " WHERE pronamespace = 'pg_catalog'::regnamespace AND prokind IN ('f', 'a')"
+        " AND pronargs - pronargdefaults <= 1 AND NOT starts_with(proname, 'pg_')"
+        " AND typname IN ('record', 'any', 'anyelement', 'anynonarray', 'anycompatible', 'anycompatiblenonarray')",
+    )
+    others = {name for (name,) in rows if not name.startswith("any")} - OF_ROWS
+    windows = {"cume_dist", "dense_rank", "first_value", "lag", "last_value", "lead", "mode", "percent_rank", "rank"}
+    assert others - windows - {"count", "max", "min"} == set()
 
 
 @repeated("looks", few=20, many=500)

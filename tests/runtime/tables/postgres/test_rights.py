@@ -186,6 +186,25 @@ async def test_without_rights_the_reason_is_told_and_a_pool_of_prepared_roles_is
     await execute(without_rights.server, *(f'DROP ROLE "{role}"' for (role,) in roles))
 
 
+async def test_a_larger_pool_and_strict_rights_leave_present_users_their_tables(
+    without_rights: Place, clock: ManualClock
+) -> None:
+    async with open_tables(without_rights.url, clock) as opened:
+        await execute(without_rights.server, await grants(opened.database, pool=1, strict=False))
+        await opened.tables.look()
+        await opened.run(opened.eve, "CREATE TABLE notes (id int)")
+        await execute(without_rights.server, await grants(opened.database, pool=2, strict=True))
+        await opened.tables._connections.forget(await opened.name(opened.eve))
+        assert (await opened.run(opened.eve, "SELECT count(*) AS n FROM notes")).rows == [[0]]
+        await opened.run(opened.ada, "CREATE TABLE notes (id int)")
+        for user in (opened.eve, opened.ada):
+            await opened.tables.drop(user)
+        pool = f"symbi_{opened.database.id[:8]}_pool_"
+    roles = await fetch(without_rights.server, "SELECT rolname FROM pg_roles WHERE starts_with(rolname, $1)", pool)
+    assert len(roles) == 2
+    await execute(without_rights.server, *(f'DROP ROLE "{role}"' for (role,) in roles))
+
+
 async def test_two_daemons_make_one_role_for_a_user(place: Place, opened: Opened, clock: ManualClock) -> None:
     async with open_tables(place.url, clock) as other:
         await opened.run(opened.eve, "CREATE TABLE notes (id int)")

@@ -315,6 +315,42 @@ async def test_changes_of_one_user_at_once_are_counted_exactly(opened: Opened) -
     assert (await opened.run(opened.eve, "SELECT count(*) AS n FROM notes")).rows == [[280]]
 
 
+async def test_a_change_of_a_table_makes_no_row_longer_than_64_kib(opened: Opened) -> None:
+    run, eve = opened.run, opened.eve
+    await run(eve, "CREATE TABLE notes (id int, body text)")
+    await run(eve, "INSERT INTO notes VALUES (1, ?)", ["x" * 40_000])
+    for sql in (
+        "ALTER TABLE notes ALTER body TYPE text USING body || body",
+        "ALTER TABLE notes ADD COLUMN more text GENERATED ALWAYS AS (body || body) STORED",
+    ):
+        assert "a row would take" in await refusal(opened, sql)
+    await run(eve, "ALTER TABLE notes ALTER body TYPE text USING left(body, 10) || '!'")
+    assert (await run(eve, "SELECT body FROM notes")).rows == [["xxxxxxxxxx!"]]
+
+
+async def test_more_than_64_mib_of_a_result_never_reach_the_daemon(opened: Opened) -> None:
+    wide = ", ".join(f"repeat(repeat('{letter}', 5000), 5000) AS {letter}" for letter in "abc")
+    assert "the rows of the result are too large" in await refusal(opened, f"SELECT {wide}")
+    assert (await opened.run(opened.eve, "SELECT 1 AS one")).rows == [[1]]
+
+
+async def test_numbers_with_large_exponents_are_as_long_as_they_get(opened: Opened) -> None:
+    many = f"[{'1e131071, ' * 50}1]"
+    assert "has 6,55" in await refusal(opened, "SELECT ?::jsonb AS a", [many])
+    await opened.run(opened.eve, "CREATE TABLE notes (a json, b jsonb)")
+    assert "6,55" in await refusal(opened, "INSERT INTO notes (a) VALUES (?)", [many])
+    await opened.run(opened.eve, "INSERT INTO notes VALUES (?, ?)", [[1e20], {"a": "1e5"}])
+    assert (await opened.run(opened.eve, "SELECT a, b FROM notes")).rows == [[[10**20], {"a": "1e5"}]]
+    assert "80,0" in await refusal(opened, "SELECT ?::text[] AS a", [["x" * 40_000, "y" * 40_000]])
+
+
+async def test_a_table_with_the_name_of_a_type_is_no_value(opened: Opened) -> None:
+    await opened.run(opened.eve, "CREATE TABLE serial (a int)")
+    assert "columns only" in await refusal(opened, "SELECT '(1)'::serial")
+    await opened.run(opened.eve, "INSERT INTO serial VALUES (1)")
+    assert "name its columns" in await refusal(opened, "SELECT serial FROM serial")
+
+
 async def test_a_table_has_a_bounded_number_of_checks_and_indexes(opened: Opened) -> None:
     await opened.run(opened.eve, "CREATE TABLE notes (a int)")
     for number in range(20):
@@ -322,6 +358,10 @@ async def test_a_table_has_a_bounded_number_of_checks_and_indexes(opened: Opened
     assert "more than 20 indexes" in await refusal(opened, "CREATE INDEX one_more ON notes (a)")
     checks = ", ".join(f"CHECK (a > {number})" for number in range(31))
     assert "more than 30 checks" in await refusal(opened, f"CREATE TABLE other (a int, {checks})")
+    await opened.run(opened.eve, "CREATE TABLE ids (id int PRIMARY KEY)")
+    keys = ", ".join(["ADD FOREIGN KEY (a) REFERENCES ids (id)"] * 19)
+    await opened.run(opened.eve, f"ALTER TABLE notes {keys}")
+    assert "more than 30 references" in await refusal(opened, f"ALTER TABLE notes {keys}")
 
 
 async def test_the_session_of_a_user_is_bounded_by_the_server(opened: Opened, place: Place) -> None:
