@@ -60,6 +60,8 @@ LOOK_SECONDS: Final = 30.0
 """Seconds after which it is looked again whether users can have tables."""
 _FETCHED_BYTES: Final = 8_000_000
 """Maximum bytes of the rows that are fetched at a time."""
+_LONGEST_ROW: Final = 4 * MOST_BYTES
+"""Maximum bytes of a row as PostgreSQL writes it; reading a longer one would take long, and it is in no result."""
 SHORT_STATEMENT: Final = 1000
 """Characters, or rows, up to which a check takes some milliseconds."""
 _KEPT_STATEMENTS: Final = 300
@@ -374,7 +376,8 @@ class PostgresTables:
         if login is None or anew:
             pool = await self._roles.pool()
             login = await self._logins.claim(user_id, self._roles.new_name, pool)
-            await self._roles.make(login)
+            name = login.name
+            await self._roles.make(login, user_id, lambda: self._logins.holds(user_id, name))
         self._known[user_id] = login
         if len(self._known) > _KEPT_LOGINS:
             self._known.popitem(last=False)
@@ -406,6 +409,9 @@ async def _rows(connection: UserConnection, statement: _Statement) -> StatementR
                     _check_row(row[-1], position)
                 affected += 1
                 if truncated or not names:
+                    continue
+                if sum(len(each) for each in row if isinstance(each, (str, bytes))) > _LONGEST_ROW:
+                    truncated = True
                     continue
                 converted = [from_postgres(row[at], kind) for at, kind in enumerate(kinds)]
                 size += _size_of(converted)

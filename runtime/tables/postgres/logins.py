@@ -12,6 +12,8 @@ from runtime.crypto import Unsealable
 from runtime.database.connection import Database
 from runtime.database.schema import user_storage
 from runtime.database.sealed import Seal
+from runtime.errors import NotFound
+from runtime.identity import users
 from runtime.tables.errors import TablesUnavailable
 from runtime.tables.storage import UserStorage
 
@@ -46,12 +48,15 @@ class Logins:
     async def claim(self, user_id: str, new_name: Callable[[], str], pool: Sequence[str] | None) -> Login:
         """Return the login of a user; a new one if there is none, or if its password cannot be read.
 
-        `pool`: names of prepared roles, of which one that nobody has is taken; None: roles can be created.
+        `pool`: names of prepared roles, of which one that nobody has is taken; None: roles can be created. Raises
+        NotFound for a user who was removed.
         """
         await self._database.learn_keys(user_id)
 
         def take(connection: Connection) -> Login:
             self._storage.ensure(connection, user_id)
+            if not users.exists(connection, user_id):
+                raise NotFound("there is no such user any more")
             known = self._read(connection, user_id)
             if known is not None:
                 return known
@@ -69,6 +74,15 @@ class Logins:
             return login
 
         return await self._database.transact(take)
+
+    async def holds(self, user_id: str, name: str) -> bool:
+        """Return whether the user exists, and has the login of this name."""
+
+        def read(connection: Connection) -> bool:
+            row = connection.execute(select(user_storage.c.name).where(user_storage.c.user_id == user_id)).first()
+            return row is not None and row.name == name and users.exists(connection, user_id)
+
+        return await self._database.transact(read)
 
     async def forget(self, user_id: str, name: str) -> None:
         """Delete the login of a user, whose tables are gone."""

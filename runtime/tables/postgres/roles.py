@@ -11,7 +11,7 @@ import base64
 import hashlib
 import hmac
 import secrets
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ import asyncpg
 import structlog
 
 from runtime.database.connection import Database
+from runtime.errors import NotFound
 from runtime.tables.postgres.errors import DRIVER_ERRORS, translated
 from runtime.tables.postgres.logins import Login
 from runtime.tables.statement import quoted
@@ -36,6 +37,8 @@ _SECONDS: Final = 10
 _BATCH: Final = 50
 """Tables that are dropped in one transaction: each takes several of the server's locks."""
 TEMPORARY_BYTES: Final = "256MB"
+_MARK: Final = "SELECT pg_catalog.obj_description(oid, 'pg_namespace') FROM pg_catalog.pg_namespace WHERE nspname = $1"
+"""Reads whose schema it is: a hash of the user's id."""
 _log = structlog.get_logger("symbiont.tables")
 
 
@@ -72,13 +75,29 @@ class Roles:
     async def make(self, login: Login) -> None:
         """Make the role and the schema of a login unless they exist, and set its password."""
         name = quoted(login.name)
+    async def make(self, login: Login, user_id: str, still_held: Callable[[], Awaitable[bool]]) -> None:
+        """Make the role and the schema of a user's login unless they exist, and set its password.
+
+        Raises NotFound unless `still_held`, which is asked when nothing else makes or drops roles: of a user who was
+        removed meanwhile nothing is made, for nothing would drop it. A schema of another user, whose removal was
+        interrupted, is dropped first.
+        """
+        name = _quoted(login.name)
+        mark = hashlib.sha256(user_id.encode()).hexdigest()
         async with self._connected() as connection, connection.transaction():
             await _lock(connection, self.prefix)
+            if not await still_held():
+                raise NotFound("there is no such user any more")
             if not await _exists(connection, login.name):
                 await connection.execute(f"CREATE ROLE {name} {RIGHTS}")
                 await connection.execute(f"GRANT {name} TO CURRENT_USER")
+            if await connection.fetchval(_MARK, login.name) != mark:
+                await _terminate(connection, login.name)
+                await connection.execute(f"DROP SCHEMA IF EXISTS {name} CASCADE")
+                await self._drop_owned(connection, login.name)
             await self._set_password(connection, login.name, scram_verifier(login.password))
             await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {name}")
+            await connection.execute(f"COMMENT ON SCHEMA {name} IS '{mark}'")
             await connection.execute(f"REVOKE ALL ON SCHEMA {name} FROM PUBLIC")
             await connection.execute(f"GRANT USAGE, CREATE ON SCHEMA {name} TO {name}")
             await self._optional(connection, login.name)
@@ -90,10 +109,7 @@ class Roles:
                 async with connection.transaction():
                     await _lock(connection, self.prefix)
                     await self._set_password(connection, name, None)
-                await connection.fetch(
-                    "SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity WHERE usename = $1",
-                    name,
-                )
+                await _terminate(connection, name)
             await self._drop_tables(connection, name)
             async with connection.transaction():
                 await _lock(connection, self.prefix)
@@ -127,6 +143,16 @@ class Roles:
         await connection.execute("RESET ROLE")
         database = quoted(await connection.fetchval("SELECT pg_catalog.current_database()"))
         await _try(connection, f"REVOKE ALL ON DATABASE {database} FROM {quoted(name)}")
+    @staticmethod
+    async def _drop_owned(connection: Any, name: str) -> None:
+        await connection.execute(f"SET LOCAL ROLE {_quoted(name)}")
+        await connection.execute(f"DROP OWNED BY {_quoted(name)}")
+        await connection.execute("RESET ROLE")
+
+    async def _drop_role(self, connection: Any, name: str) -> None:
+        await self._drop_owned(connection, name)
+        database = _quoted(await connection.fetchval("SELECT pg_catalog.current_database()"))
+        await _try(connection, f"REVOKE ALL ON DATABASE {database} FROM {_quoted(name)}")
         if self._is_prepared(name) or not await _creates_roles(connection):
             return
         try:
@@ -220,6 +246,12 @@ async def _creates_roles(connection: Any) -> bool:
 
 async def _exists(connection: Any, name: str) -> bool:
     return bool(await connection.fetchval("SELECT true FROM pg_catalog.pg_roles WHERE rolname = $1", name))
+
+
+async def _terminate(connection: Any, name: str) -> None:
+    await connection.fetch(
+        "SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity WHERE usename = $1", name
+    )
 
 
 async def _lock(connection: Any, prefix: str) -> None:

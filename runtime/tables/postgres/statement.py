@@ -239,7 +239,9 @@ class _Check:
                 _check_name(field.sval)
         name = getattr(node.fields[-1], "sval", "")
         if len(node.fields) == 2 and name in OF_ROWS:
-            raise StatementError(f"the column name {name} is that of a function", hint=f"name it: {name} AS other_name")
+            raise StatementError(
+                f"the column name {name} is that of a function", hint=f"leave out the table, or name it: {name} AS x"
+            )
 
     def _check_paramref(self, node: Any) -> None:
         if not 1 <= node.number <= self._parameters:

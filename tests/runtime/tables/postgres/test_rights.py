@@ -10,6 +10,7 @@ import asyncpg
 import pytest
 
 from runtime.database.connection import Database
+from runtime.errors import NotFound
 from runtime.identity import users
 from runtime.tables.errors import StatementError, TablesUnavailable
 from runtime.tables.postgres.grants import grants
@@ -196,13 +197,37 @@ async def test_a_larger_pool_and_strict_rights_leave_present_users_their_tables(
         await execute(without_rights.server, await grants(opened.database, pool=2, strict=True))
         await opened.tables._connections.forget(await opened.name(opened.eve))
         assert (await opened.run(opened.eve, "SELECT count(*) AS n FROM notes")).rows == [[0]]
+        # What is left of a user whose role was given free, such as by an interrupted removal, is no other user's.
+        name = await opened.name(opened.eve)
+        await opened.tables._logins.forget(opened.eve, name)
+        opened.tables._known.clear()
         await opened.run(opened.ada, "CREATE TABLE notes (id int)")
+        assert await opened.name(opened.ada) == name
+        await opened.run(opened.eve, "CREATE TABLE notes (id int)")
         for user in (opened.eve, opened.ada):
             await opened.tables.drop(user)
         pool = f"symbi_{opened.database.id[:8]}_pool_"
     roles = await fetch(without_rights.server, "SELECT rolname FROM pg_roles WHERE starts_with(rolname, $1)", pool)
     assert len(roles) == 2
     await execute(without_rights.server, *(f'DROP ROLE "{role}"' for (role,) in roles))
+
+
+async def test_of_a_removed_user_another_daemon_makes_nothing_again(
+    place: Place, opened: Opened, clock: ManualClock
+) -> None:
+    async with open_tables(place.url, clock) as other:
+        await other.run(opened.eve, "CREATE TABLE notes (id int)")
+        name = await opened.name(opened.eve)
+        await opened.database.transact(lambda connection: users.remove(connection, opened.eve, 0))
+        await opened.tables._roles.drop(name)  # the row still has its name
+        with pytest.raises(NotFound):
+            await other.run(opened.eve, "CREATE TABLE notes (id int)")
+        login = await Logins(opened.database, opened.storage).find(opened.eve)
+        assert login is not None
+        with pytest.raises(NotFound):  # claimed before the user was removed
+            await other.tables._roles.make(login, opened.eve, lambda: other.tables._logins.holds(opened.eve, name))
+    assert await fetch(place.server, "SELECT 1 FROM pg_namespace WHERE nspname = $1", name) == []
+    assert await fetch(place.server, "SELECT 1 FROM pg_roles WHERE rolname = $1", name) == []
 
 
 async def test_two_daemons_make_one_role_for_a_user(place: Place, opened: Opened, clock: ManualClock) -> None:
