@@ -32,9 +32,9 @@ from runtime.tables.postgres.logins import Login, Logins
 from runtime.tables.postgres.measuring import Measured
 from runtime.tables.postgres.placeholders import QUOTING_HINT, numbered, tokens_of
 from runtime.tables.postgres.roles import Roles
-from runtime.tables.postgres.sizes import SHORT_PARAMETER, expanded_bytes
+from runtime.tables.postgres.sizes import SHORT_PARAMETER
 from runtime.tables.postgres.statement import Checked, check
-from runtime.tables.postgres.values import from_postgres, to_postgres
+from runtime.tables.postgres.values import expanded_bytes, from_postgres, to_postgres
 from runtime.tables.quota import Quota, rows_exceeded, tables_exceeded
 from runtime.tables.sql_database import (
     MOST_BYTES,

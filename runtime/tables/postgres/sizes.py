@@ -9,13 +9,13 @@ one that grows with the statement.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from runtime.tables.errors import StatementError
 from runtime.tables.postgres.allowed import COMPARING, COSTLY, FUNCTIONS, Growth
+from runtime.tables.postgres.values import LARGEST_EXPONENT, expanded_bytes
 from runtime.tables.sql_database import MOST_ROW_BYTES
 
 MOST_VALUE: Final = 32 * 1024 * 1024
@@ -33,9 +33,7 @@ SHORT_PARAMETER: Final = 4096
 NUMBER: Final = 150_000
 """Maximum characters of a NUMERIC."""
 SMALL: Final = 64
-_LARGEST_EXPONENT: Final = 131_072
-_EXPONENT: Final = re.compile(r"\d[eE][+-]?(\d+)", re.ASCII)
-_EXPANSION: Final = _LARGEST_EXPONENT // 8
+_EXPANSION: Final = LARGEST_EXPONENT // 8
 """How much longer a text may get as JSONB, or as an array of NUMERIC: `1e131071` becomes a number of so many digits."""
 _TEXTS: Final = frozenset({"text", "varchar", "bpchar"})
 _MAKING: Final = frozenset({"FuncCall", "A_Expr", "TypeCast", "A_ArrayExpr", "RowExpr", "SubLink"})
@@ -353,12 +351,6 @@ def nodes(node: Any) -> Iterator[Any]:
         yield node
         for _, child in fields(node):
             yield from nodes(child)
-
-
-def expanded_bytes(text: str) -> int:
-    """Return the bound of the bytes of a text whose numbers are written without exponents, as JSONB is."""
-    exponents = (min(int(digits[:9]), _LARGEST_EXPONENT) for digits in _EXPONENT.findall(text))
-    return len(text.encode(errors="replace")) + sum(exponents)
 
 
 def _expanded(size: int) -> int:

@@ -12,7 +12,6 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from runtime.tables.errors import StatementError
-from runtime.tables.postgres.sizes import expanded_bytes
 from runtime.tables.sql_database import MOST_ROW_BYTES, Value
 
 AS_TEXT: Final = (
@@ -28,6 +27,8 @@ AS_TEXT: Final = (
     "jsonb",
 )
 """Types that are exchanged in PostgreSQL's own text: Python has no year 10000 and no infinite date."""
+LARGEST_EXPONENT: Final = 131_072
+_EXPONENT: Final = re.compile(r"\d[eE][+-]?(\d+)", re.ASCII)
 _WITH_NUMBERS: Final = frozenset({"numeric", "json", "jsonb"})
 """Types whose numbers PostgreSQL writes without exponents."""
 _INTEGERS: Final[Mapping[str, int]] = MappingProxyType({"int2": 15, "int4": 31, "int8": 63})
@@ -60,6 +61,12 @@ def _size(converted: Any, kind: str, number: int) -> int:
         return len(converted)
     size = _utf8(converted, number)
     return expanded_bytes(converted) if kind in _WITH_NUMBERS else size
+
+
+def expanded_bytes(text: str) -> int:
+    """Return the bound of the bytes of a text whose numbers are written without exponents, as JSONB is."""
+    exponents = (min(int(digits[:9]), LARGEST_EXPONENT) for digits in _EXPONENT.findall(text))
+    return len(text.encode(errors="replace")) + sum(exponents)
 
 
 def _check_size(size: int, number: int) -> None:
