@@ -72,9 +72,6 @@ class Roles:
         async with self._connected() as connection:
             return None if await _creates_roles(connection) else await self._pool(connection)
 
-    async def make(self, login: Login) -> None:
-        """Make the role and the schema of a login unless they exist, and set its password."""
-        name = quoted(login.name)
     async def make(self, login: Login, user_id: str, still_held: Callable[[], Awaitable[bool]]) -> None:
         """Make the role and the schema of a user's login unless they exist, and set its password.
 
@@ -82,7 +79,7 @@ class Roles:
         removed meanwhile nothing is made, for nothing would drop it. A schema of another user, whose removal was
         interrupted, is dropped first.
         """
-        name = _quoted(login.name)
+        name = quoted(login.name)
         mark = hashlib.sha256(user_id.encode()).hexdigest()
         async with self._connected() as connection, connection.transaction():
             await _lock(connection, self.prefix)
@@ -137,22 +134,16 @@ class Roles:
             tables = ", ".join(f"{quoted(name)}.{quoted(each['relname'])}" for each in names)
             await connection.execute(f"DROP TABLE IF EXISTS {tables} CASCADE")
 
-    async def _drop_role(self, connection: Any, name: str) -> None:
-        await connection.execute(f"SET LOCAL ROLE {quoted(name)}")
-        await connection.execute(f"DROP OWNED BY {quoted(name)}")
-        await connection.execute("RESET ROLE")
-        database = quoted(await connection.fetchval("SELECT pg_catalog.current_database()"))
-        await _try(connection, f"REVOKE ALL ON DATABASE {database} FROM {quoted(name)}")
     @staticmethod
     async def _drop_owned(connection: Any, name: str) -> None:
-        await connection.execute(f"SET LOCAL ROLE {_quoted(name)}")
-        await connection.execute(f"DROP OWNED BY {_quoted(name)}")
+        await connection.execute(f"SET LOCAL ROLE {quoted(name)}")
+        await connection.execute(f"DROP OWNED BY {quoted(name)}")
         await connection.execute("RESET ROLE")
 
     async def _drop_role(self, connection: Any, name: str) -> None:
         await self._drop_owned(connection, name)
-        database = _quoted(await connection.fetchval("SELECT pg_catalog.current_database()"))
-        await _try(connection, f"REVOKE ALL ON DATABASE {database} FROM {_quoted(name)}")
+        database = quoted(await connection.fetchval("SELECT pg_catalog.current_database()"))
+        await _try(connection, f"REVOKE ALL ON DATABASE {database} FROM {quoted(name)}")
         if self._is_prepared(name) or not await _creates_roles(connection):
             return
         try:

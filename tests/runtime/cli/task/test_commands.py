@@ -15,9 +15,9 @@ import pytest
 from icalendar import Calendar
 
 from runtime.cli.task.client import TaskClient
-from runtime.tasks.task import OPEN
 from runtime.cli.task.read import PAGE, _found
 from runtime.daemon.process.root import Root
+from runtime.tasks.task import OPEN
 from tests.lanes import LONG
 from tests.runtime.daemon.running import Daemon, running, symbi, write_program
 from tests.runtime.daemon.terminal import terminal
