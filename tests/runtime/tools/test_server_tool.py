@@ -19,6 +19,7 @@ from runtime.tool_servers.session import CallResult, Listed
 from runtime.tools.model.agent_toolset import AgentIdentity, AgentToolset
 from runtime.tools.server_tool import ServerTool, with_servers
 from tests.runtime.tool_servers.places import program
+from tests.runtime.tools.bare_context import bare_context
 
 FACTS = {"command": ["server"], "env": {}}
 SCHEMA = {
@@ -94,7 +95,7 @@ async def test_an_agent_calls_it_by_a_name_without_a_dot_and_with_the_servers_ow
         "user": {"anyOf": [{"type": "string"}, {"type": "null"}]},
         "n": {"type": "integer", "description": "How many."},
     }
-    context: Any = type("Unused", (), {"caller": caller(), "acting": None})()
+    context = bare_context(caller())
     result = await tools.call("github_create_issue", context, {"agent": "ada", "user": None, "n": None})
     assert result.model_dump(exclude_none=True) == {"text": "done"}
     assert isinstance(servers.connection, _Answering)

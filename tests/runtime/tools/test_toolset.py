@@ -15,6 +15,7 @@ from runtime.tools.failure import failure_of
 from runtime.tools.tool import ParameterAlias, Tool, WrongParameters
 from runtime.tools.toolset import ALL_TOOLS, Call, Toolset
 from tests.runtime.tools.asking import OWNER_CALLER, Asked, asking, collection
+from tests.runtime.tools.bare_context import bare_context
 
 Agent = Annotated[str, ParameterAlias(("who",)), Field(pattern="^[a-z-]+$", description="Name of an agent.")]
 
@@ -49,7 +50,7 @@ def caller(*scopes: Scope) -> Caller:
     return Caller("ada", frozenset(scopes))
 
 
-CONTEXT: Any = type("Unused", (), {"caller": caller("admin")})()
+CONTEXT = bare_context(caller("admin"))
 
 
 async def said(tools: Toolset, name: str = "note", **given: Any) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from runtime.tools.model.agent_toolset import DEFAULT_TOOLS, DONE, FIND_TOOL, Ag
 from runtime.tools.model.schema import model_schema
 from runtime.tools.tool import Tool
 from runtime.tools.toolset import Toolset
+from tests.runtime.tools.bare_context import bare_context
 
 AGENT = AgentIdentity("reviewer", "17")
 DESTRUCTIVE = sorted(name for name, tool in TOOLS.items() if tool.destructive and not tool.people)
@@ -78,7 +79,7 @@ def test_a_tool_for_people_is_not_selected_even_by_name(name: str) -> None:
 
 
 async def test_a_tool_for_people_refuses_an_agent_that_calls_it() -> None:
-    acting: Any = type("Unused", (), {"caller": caller("admin"), "acting": Acting("reviewer", "run", None)})()
+    acting = bare_context(caller("admin"), Acting("reviewer", "run", None))
     with pytest.raises(UsageError, match="for people"):
         await TOOLS["agent_config_edit"].call(acting, {"agent": "reviewer"})
 
@@ -91,7 +92,7 @@ def test_what_the_caller_may_not_do_is_not_selected_even_by_name() -> None:
 async def test_agent_subject_and_user_are_bound() -> None:
     tools = AgentToolset.for_agent(["look"], caller("write"), AGENT, Toolset({"look": Tool(look, "write")}))
     assert set(tools.schemas[0].parameters["properties"]) == {"text"}
-    context: Any = type("Unused", (), {"caller": caller("write")})()
+    context = bare_context(caller("write"))
     given = {"text": "t", "agent": "planner", "subject": "18", "user": "bob"}
     answer = (await tools.call("look", context, given)).model_dump()["given"]
     assert answer == {"agent": "reviewer", "subject": "17", "user": "id:ada", "text": "t"}
@@ -111,7 +112,7 @@ async def test_dotted_and_long_names_have_a_way_back() -> None:
     shown = [each.name for each in tools.schemas if each is not DONE]
     assert [tools[name].name for name in shown] == ["github.search", "github_search", long]
     assert len(tools) == 3
-    context: Any = type("Unused", (), {"caller": caller("write")})()
+    context = bare_context(caller("write"))
     for name in shown:
         await tools.call(name, context, {})
     with pytest.raises(NotFound) as unknown:
