@@ -14,7 +14,7 @@ from runtime.tools.tables.types import Query, SqlResult, SqlSchema, TableColumn,
 
 
 async def agent_memory_sql(context: Context, query: Query, params: Values = None) -> SqlResult:
-    """Run one SQL statement on the user's own tables; `agent_memory_schema` tells the dialect and the tables.
+    """Run one SQL statement on the user's tables; agent_memory_schema shows them.
 
     SELECT, INSERT, UPDATE, DELETE, CREATE TABLE or INDEX, ALTER TABLE, DROP TABLE or INDEX. Give values in `params`.
     """
