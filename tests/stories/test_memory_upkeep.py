@@ -64,8 +64,13 @@ def memory_folder(root: Path) -> Path:
     return folder
 
 
+def index_files(root: Path) -> list[Path]:
+    """Return the indexes of memories: not that of tasks."""
+    return [file for file in (root / ".symbi/index").glob("*.db") if not file.name.startswith("tasks-")]
+
+
 def index_file(root: Path) -> Path:
-    (found,) = (root / ".symbi/index").glob("*.db")
+    (found,) = index_files(root)
     return found
 
 
@@ -173,7 +178,7 @@ def test_a_daemon_that_is_killed_while_it_indexes_goes_on_when_it_is_back(tmp_pa
     count = many(tmp_path, 8, 120)
     for _ in range(4):
         with running(tmp_path, "program") as daemon:
-            until(lambda: list((tmp_path / ".symbi/index").glob("*.db")))
+            until(lambda: index_files(tmp_path))
             daemon.kill()
     with running(tmp_path, "program") as daemon:
         until(lambda: indexed(daemon) == f"{count} entries", what="the whole index, vectors too")
@@ -243,7 +248,7 @@ def test_a_memory_that_comes_with_a_reload_is_kept_like_the_others(tmp_path: Pat
         assert daemon.github(push("carousel"), "1").status == 202
         until(lambda: indexed(daemon) == "1 entry", what="the index of the records")
         assert "carousel" in texts(daemon, "carousel")[0]
-        assert len(list((tmp_path / ".symbi/index").glob("*.db"))) == 3
+        assert len(index_files(tmp_path)) == 3
 
 
 def test_nothing_that_is_found_is_readable_by_others(tmp_path: Path) -> None:
