@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Final, Literal, NamedTuple
 from zoneinfo import ZoneInfo
@@ -68,14 +68,19 @@ class UserSettingsStore:
         self._database = database
         self._clock = clock
         self._read: OrderedDict[str, tuple[float, UserSettings]] = OrderedDict()
+        self._changing: Counter[str] = Counter()
+        self._changes = 0
 
     async def of(self, user_id: str) -> UserSettings:
         """Return the settings of a user, at most a second old. Raises `Unavailable`."""
-        now = self._clock.monotonic()
+        now, changes = self._clock.monotonic(), self._changes
         at, known = self._read.get(user_id, (-FRESH_SECONDS, UserSettings()))
         if now - at < FRESH_SECONDS:
             return known
         found = await read_settings(self._database, user_id)
+        if self._changing[user_id] or changes != self._changes:
+            # It may be from before a change, and what the change allows is tried at once.
+            return found
         self._read[user_id] = now, found
         self._read.move_to_end(user_id)
         if len(self._read) > _KEPT:
@@ -106,5 +111,11 @@ class UserSettingsStore:
             bulk.update(connection, user_settings, ("user_id",), (*changes, "updated_at"), [row])
             also(connection)
 
-        await self._database.transact(write)
         self._read.pop(user_id, None)
+        self._changing[user_id] += 1
+        try:
+            await self._database.transact(write)
+        finally:
+            self._changing[user_id] -= 1
+            self._changing += Counter()
+            self._changes += 1
