@@ -20,6 +20,7 @@ T = TypeVar("T")
 Work = Callable[[Any], Awaitable[T]]
 """Runs in a transaction, with its connection."""
 
+_DRIVER_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
 TRIES: Final = 3
 _SLACK = 5.0
 """Seconds after the server's own limit at which a statement is cancelled here too: the server may be gone."""
@@ -119,7 +120,7 @@ class IndexConnections:
                         f"the index in {self.shown} disappears immediately after its creation: {error}"
                     ) from None
                 self._let_go(error.pool)
-            except (TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError, ValueError) as error:
+            except (TimeoutError, *_DRIVER_ERRORS, OSError, ValueError) as error:
                 if left and lost(error):
                     await self._distrust()
                     continue
@@ -145,7 +146,7 @@ class IndexConnections:
                 raise RebuildNeeded(str(error), pool) from error
             raise
         finally:
-            with contextlib.suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError, asyncio.TimeoutError):
+            with contextlib.suppress(*_DRIVER_ERRORS, OSError, asyncio.TimeoutError):
                 await pool.release(connection, timeout=self.seconds)
 
     async def _present(self) -> Any:

@@ -39,7 +39,9 @@ def lost(error: BaseException) -> bool:
     """True if the connection was lost or collided with another, so that a retry may succeed."""
     if isinstance(error, asyncpg.PostgresError):
         return (error.sqlstate or "").startswith((*_LOST, *_AGAIN))
-    return isinstance(error, (asyncpg.InterfaceError, ConnectionError)) and not isinstance(error, ValueError)
+    # The driver's own error arises when a connection breaks between two operations.
+    broken = (asyncpg.InterfaceError, asyncpg.InternalClientError, ConnectionError)
+    return isinstance(error, broken) and not isinstance(error, ValueError)
 
 
 def gone(error: BaseException) -> bool:
