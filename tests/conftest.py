@@ -160,7 +160,7 @@ def postgres(testrun_uid: str) -> str:
     """
     # Not below pytest's folder: each run removes other users' rights there, and the server runs as another user.
     folder = Path(tempfile.gettempdir()) / f"symbiont-postgres-{testrun_uid}"
-    url = _own_server(folder)
+    url = own_server(folder)
     if url is not None:
         # The data need not survive a crash of the machine; a killed server loses nothing by this.
         for statement in (*(f"ALTER SYSTEM SET {name} = off" for name in _DURABLE), "SELECT pg_reload_conf()"):
@@ -172,7 +172,7 @@ def postgres(testrun_uid: str) -> str:
     return url
 
 
-def _own_server(folder: Path, tries: int = 6) -> str | None:
+def own_server(folder: Path, tries: int = 6) -> str | None:
     """Start the packaged server, or join the one that another worker of this run started.
 
     The last of the processes that joined it stops it when it ends.
@@ -189,7 +189,7 @@ def _own_server(folder: Path, tries: int = 6) -> str | None:
         # The package waits ten seconds for the server, which starts nevertheless on a busy machine.
         if tries == 1:
             raise
-        return _own_server(folder, tries - 1)
+        return own_server(folder, tries - 1)
 
 
 async def _make_template(url: str) -> None:

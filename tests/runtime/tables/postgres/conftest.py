@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
 from tests.clocks import ManualClock
+from tests.conftest import own_server
 from tests.runtime.tables.postgres.opened import Opened, Place, open_tables, owned_database
 
 
@@ -14,6 +18,14 @@ from tests.runtime.tables.postgres.opened import Opened, Place, open_tables, own
 def place(postgres: str) -> Iterator[Place]:
     """A database whose owner may create roles, and is no superuser."""
     with owned_database(postgres) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def place_alone(request: pytest.FixtureRequest) -> Iterator[Place]:
+    """Such a database on a server that no other test uses: its roles, rights and locks change by one test only."""
+    server = own_server(Path(tempfile.gettempdir()) / f"symbiont-postgres-{uuid4().hex}")
+    with owned_database(server or request.getfixturevalue("postgres")) as made:
         yield made
 
 
