@@ -11,7 +11,7 @@ from runtime.clock import SYSTEM, Clock
 from runtime.memory.indexing.progress import Progress
 from runtime.search.embedding.embedder import Embedder
 from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable, IndexFailed
-from runtime.search.index.index import Index
+from runtime.search.index.index import Index, IndexStats
 
 log = structlog.get_logger("symbiont.memory")
 
@@ -33,7 +33,7 @@ class EmbeddingQueue:
         self._index = index
         self._clock = clock
         self._embedder: Embedder | None = None
-        self._told: tuple[str, int | None] | None = None
+        self._told: tuple[str, int | None, str | None] | None = None
         self._more = asyncio.Event()
         self._used = asyncio.Event()
         self._one = asyncio.Lock()
@@ -95,7 +95,7 @@ class EmbeddingQueue:
             return 0
         done = 0
         stats = await self._index.stats() if progress is not None else None
-        total = 0 if stats is None else stats.entries - stats.embedded
+        total = 0 if stats is None else stats.entries - self._made(stats)
         began, at_once = self._clock.monotonic(), self._at_once
         if seconds is not None:
             at_once = max(1, at_once // SHARE_OF_A_BATCH)
@@ -107,6 +107,11 @@ class EmbeddingQueue:
             if not made:
                 break
         return done
+
+    def _made(self, stats: IndexStats) -> int:
+        """Return how many entries have all that the embedding makes."""
+        wants_tokens = self._embedder is not None and self._embedder.token_bits is not None
+        return stats.tokenized if wants_tokens else stats.embedded
 
     async def keep(self) -> None:
         """Embed everything that is or becomes pending, for ever; wait longer after each failure, until `use`."""
@@ -168,9 +173,9 @@ class EmbeddingQueue:
             waiting = await self._index.pending(limit)
             if not waiting:
                 return 0
-            vectors = await embedder.embed([each.text for each in waiting])
+            made = await embedder.embed_with_tokens([each.text for each in waiting])
             await self._tell_model()  # some embeddings know their dimension only now
-            return await self._index.embedded(list(zip(waiting, vectors, strict=True)))
+            return await self._index.embedded(list(zip(waiting, made.vectors, strict=True)), made.tokens)
         except EmbeddingMismatch as error:
             if self._mismatch is None:
                 log.error("embedding_stopped", embedding=embedder.name, reason=error.line())
@@ -179,9 +184,9 @@ class EmbeddingQueue:
 
     async def _tell_model(self) -> None:
         embedder = self._embedder
-        model = ("", None) if embedder is None else (embedder.model, embedder.dimension)
+        model = ("", None, None) if embedder is None else (embedder.model, embedder.dimension, embedder.token_bits)
         if model != self._told:
-            await self._index.use_model(model[0] or None, model[1])
+            await self._index.use_model(model[0] or None, model[1], model[2])
             self._told = model
 
     def _fail(self, reason: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from runtime.models.calls.call import BACKGROUND, CallOwner
 
@@ -13,6 +13,24 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from runtime.models.calls.counted_calls import CallContext
+
+
+class EmbeddedTexts(NamedTuple):
+    """`vectors`: as `Embedder.embed` returns them. `tokens`: for each text the signs of the vectors of its tokens, one
+    bit for each number and dimension / 8 bytes for each token; empty if it has none. None: the embedding offers none.
+    """
+
+    vectors: NDArray[np.float32]
+    tokens: Sequence[bytes] | None
+
+
+class EmbeddedQuestion(NamedTuple):
+    """`vector`: of the question, as `Embedder.embed_question` returns it. `tokens`: one float32 row of length 1 for
+    each of its tokens; None: the embedding offers none. `places`: the beginning and end of each token in the text."""
+
+    vector: NDArray[np.float32]
+    tokens: NDArray[np.float32] | None
+    places: Sequence[tuple[int, int]]
 
 
 class Embedder(ABC):
@@ -24,6 +42,9 @@ class Embedder(ABC):
     """The exact model: vectors of different models are never compared."""
     for_tests: bool = False
     """True if its vectors have no meaning; shown wherever its name is."""
+    token_bits: str | None = None
+    """The version of the token bits that it offers, the same as long as the same text has the same ones; None: it
+    offers none, and texts are compared by their vectors."""
     at_once: int = 64
     """Number of texts in one call if there are many."""
 
@@ -45,6 +66,14 @@ class Embedder(ABC):
         `owner`: for whom a service is called."""
         vector: NDArray[np.float32] = (await self.embed([text]))[0]
         return vector
+
+    async def embed_with_tokens(self, texts: Sequence[str]) -> EmbeddedTexts:
+        """Embed texts like `embed`, with the bits of their tokens."""
+        return EmbeddedTexts(await self.embed(texts), None)
+
+    async def embed_question_with_tokens(self, text: str, *, owner: CallOwner = BACKGROUND) -> EmbeddedQuestion:
+        """Embed a text like `embed_question`, with its tokens."""
+        return EmbeddedQuestion(await self.embed_question(text, owner=owner), None, ())
 
     def renew(self) -> None:  # noqa: B027 - what learns nothing from answers has nothing to forget
         """Forget earlier answers about the model, such as its dimension: it may have been replaced."""

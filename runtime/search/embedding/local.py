@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from dslc.blocks.block import GroupModel
 from runtime.models.calls.call import BACKGROUND, CallOwner
-from runtime.search.embedding.embedder import Embedder
+from runtime.search.embedding.embedder import EmbeddedQuestion, EmbeddedTexts, Embedder
 from runtime.search.embedding.minilm import model
 from runtime.search.embedding.text import is_blank, readable
 
@@ -40,7 +40,7 @@ class _Shared:
 
     `questions` has the process's own priority and does short work: `question`, and `tokens` of batches too, which hold
     the interpreter's lock: a thread of low priority must not keep it from others. `batches` has low priority and runs
-    `vectors`, which compute without that lock. Both may use the model at once.
+    `embedded`, which computes without that lock. Both may use the model at once.
     """
 
     def __init__(self) -> None:
@@ -54,24 +54,32 @@ class _Shared:
         """Load the model. Only the thread `questions` calls it, which every text passes first."""
         return model.MiniLM()
 
-    def question(self, text: str) -> NDArray[np.float32]:
-        """Return the vector of the text. Raises EmbeddingMismatch."""
-        row: NDArray[np.float32] = self.vectors([self.tokens(text)])[0]
-        return row
+    def question(self, text: str) -> EmbeddedQuestion:
+        """Embed the text. Raises EmbeddingMismatch."""
+        import numpy as np
+
+        tokens = self.tokens(text)
+        if not tokens:
+            return EmbeddedQuestion(np.zeros(model.DIMENSION, np.float32), None, ())
+        vector, rows, kept = self._model.embed_question(tokens)
+        places = self._model.places(readable(text[:_LONGEST]))
+        return EmbeddedQuestion(vector, rows, [places[at] for at in kept])
 
     def tokens(self, text: str) -> Sequence[int]:
         """Return the tokens of a text; none of a blank one. Raises EmbeddingMismatch."""
         return [] if is_blank(text) else self._model.tokens(readable(text[:_LONGEST]))
 
-    def vectors(self, texts: Sequence[Sequence[int]]) -> NDArray[np.float32]:
-        """Return one row for each text, given as its tokens."""
+    def embedded(self, texts: Sequence[Sequence[int]]) -> tuple[NDArray[np.float32], list[bytes]]:
+        """Return one row and the bits of the tokens for each text, given as its tokens."""
         import numpy as np
 
-        rows = np.zeros((len(texts), model.DIMENSION), dtype=np.float32)
+        rows, bits = np.zeros((len(texts), model.DIMENSION), dtype=np.float32), [b""] * len(texts)
         places = [place for place, tokens in enumerate(texts) if tokens]
         if places:
-            rows[places] = self._model.vectors([texts[place] for place in places])
-        return rows
+            rows[places], found = self._model.embed([texts[place] for place in places])
+            for place, each in zip(places, found, strict=True):
+                bits[place] = each
+        return rows, bits
 
     def end(self) -> None:
         """End the threads after their current work, and unload the model."""
@@ -121,6 +129,7 @@ class LocalEmbedder(Embedder):
 
     name = "local"
     model = model.NAME
+    token_bits = model.TOKEN_BITS
 
     def __init__(self) -> None:
         self._shared = _shared
@@ -132,19 +141,27 @@ class LocalEmbedder(Embedder):
         return model.DIMENSION
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        return (await self.embed_with_tokens(texts)).vectors
+
+    async def embed_with_tokens(self, texts: Sequence[str]) -> EmbeddedTexts:
         loop, shared = asyncio.get_running_loop(), self._shared
-        parts = []
+        parts, bits = [], list[bytes]()
         for start in range(0, max(len(texts), 1), _AT_ONCE):
             # One by one, so that a query waits for at most one of them.
             some = texts[start : start + _AT_ONCE]
             tokens = [await loop.run_in_executor(shared.questions, shared.tokens, text) for text in some]
-            parts.append(await loop.run_in_executor(shared.batches, shared.vectors, tokens))
+            rows, of_tokens = await loop.run_in_executor(shared.batches, shared.embedded, tokens)
+            parts.append(rows)
+            bits += of_tokens
         # After the thread has finished: loading takes a while the first time.
         import numpy as np
 
-        return np.concatenate(parts)
+        return EmbeddedTexts(np.concatenate(parts), bits)
 
     async def embed_question(self, text: str, *, owner: CallOwner = BACKGROUND) -> NDArray[np.float32]:
+        return (await self.embed_question_with_tokens(text)).vector
+
+    async def embed_question_with_tokens(self, text: str, *, owner: CallOwner = BACKGROUND) -> EmbeddedQuestion:
         return await asyncio.get_running_loop().run_in_executor(self._shared.questions, self._shared.question, text)
 
     async def close(self) -> None:

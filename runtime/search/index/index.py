@@ -38,13 +38,14 @@ class IndexChange(NamedTuple):
 
 class IndexStats(NamedTuple):
     """Numbers of `entries` and of those with a vector, the model of the vectors (None: no vectors) and its
-    dimension, and the bytes on disk."""
+    dimension, the bytes on disk, and the number of entries with token bits."""
 
     entries: int
     embedded: int
     model: str | None
     dimension: int | None
     bytes: int
+    tokenized: int = 0
 
 
 class Pending(NamedTuple):
@@ -162,20 +163,27 @@ class Index(ABC):
         """Delete everything, vectors too."""
 
     @abstractmethod
-    async def use_model(self, model: str | None, dimension: int | None) -> None:
+    async def use_model(self, model: str | None, dimension: int | None, token_bits: str | None = None) -> None:
         """Use vectors of `model` from now on; those of another one are deleted, and their entries become pending.
-        None: no vectors are wanted, and existing ones stay. `dimension` None: that of the first vector."""
+        None: no vectors are wanted, and existing ones stay. `dimension` None: that of the first vector.
+
+        `token_bits`: the version of the token bits that are wanted with the vectors; those of another one are deleted,
+        and their entries become pending, but their vectors stay. None: none are wanted, and existing ones stay."""
 
     @abstractmethod
     async def pending(self, limit: int) -> Sequence[Pending]:
-        """Return entries without a vector of the model in use, newest first; none while no model is in use. This is
-        the queue of entries to embed, as durable as the index."""
+        """Return entries without a vector of the model in use, newest first, then those without token bits of the
+        version in use, newest first; none while no model is in use. This is the queue of entries to embed, as durable
+        as the index."""
 
     @abstractmethod
-    async def embedded(self, vectors: Sequence[tuple[Pending, NDArray[np.float32]]]) -> int:
-        """Store the vectors of these entries; return how many were stored. Entries that are gone or have changed are
-        skipped, and all are while no model is in use. Raises EmbeddingMismatch for a vector of another dimension or
-        with numbers that are not finite; then none is stored."""
+    async def embedded(
+        self, vectors: Sequence[tuple[Pending, NDArray[np.float32]]], tokens: Sequence[bytes] | None = None
+    ) -> int:
+        """Store the vectors of these entries, and with `tokens` the token bits of each (`EmbeddedTexts.tokens`);
+        return how many were stored. Entries that are gone or have changed are skipped, and all are while no model is
+        in use. Raises EmbeddingMismatch for a vector of another dimension or with numbers that are not finite; then
+        none is stored."""
 
     @abstractmethod
     async def keyword(self, words: Sequence[str], wanted: EntryFilter, limit: int) -> Matched:
@@ -194,6 +202,10 @@ class Index(ABC):
         """Return the entries nearest to `vector` by cosine, -1 to 1, and in addition to `limit` those of the keys
         `also` that pass; entries without a vector are left out. Raises EmbeddingMismatch for a vector of another
         dimension."""
+
+    @abstractmethod
+    async def tokens(self, keys: NDArray[np.int64]) -> Sequence[bytes | None]:
+        """Return the token bits of each of these entries; None for one without, or with those of another version."""
 
     @abstractmethod
     async def neighbours(self, keys: NDArray[np.int64]) -> Neighbours:

