@@ -74,6 +74,7 @@ class Rows:
         self.given = _numbers(_FIRST) + (next(_lives) % 2**14 << 16)
         self.alive: Mask = np.zeros(_FIRST, np.bool_)
         self.embedded: Mask = np.zeros(_FIRST, np.bool_)
+        self.tokenized: Mask = np.zeros(_FIRST, np.bool_)
         self.asks: Mask = np.zeros(_FIRST, np.bool_)
         self.authors: list[str] = []
         self.end = 1
@@ -151,7 +152,7 @@ class Rows:
         touched = self.group[at]
         for name in _EMPTIED:
             getattr(self, name)[at] = 0
-        self.alive[at] = self.embedded[at] = self.asks[at] = False
+        self.alive[at] = self.embedded[at] = self.tokenized[at] = self.asks[at] = False
         self.given[at] += 1
         self._hidden = None
         self._link_neighbours(touched)
@@ -242,7 +243,7 @@ class Rows:
             return
         more = max(2 * room, key + 1) - room
         self.given = np.concatenate((self.given, np.full(more, self.given[0])))
-        for name in (*_EMPTIED, "alive", "embedded", "asks"):
+        for name in (*_EMPTIED, "alive", "embedded", "tokenized", "asks"):
             column = getattr(self, name)
             setattr(self, name, np.concatenate((column, np.zeros(more, column.dtype))))
 

@@ -38,7 +38,8 @@ _ENTRIES = f"""SELECT e.key, p.name, {", ".join(f"e.{name}" for name in COLUMNS)
 
 class IndexInMemory:
     """The searchable content of one file. Callers hold the lock that separates readers from the writer's last step,
-    so file and memory agree. `model` is that of the vectors; None: there are none."""
+    so file and memory agree. `model` is that of the vectors, `token_bits` the version of the token bits; None: there are
+    none."""
 
     def __init__(self, file: IndexFile) -> None:
         self.file = file
@@ -83,6 +84,11 @@ class IndexInMemory:
                 raise DamagedIndex("there are vectors of another dimension")
             read = np.frombuffer(b"".join(vector for _, vector in vectors), np.float32)
             self.embed(np.array(embedded, np.int64), read.reshape(-1, self.dimension), self.model)
+        self.token_bits: str | None = meta.get("token_bits")
+        for chunk in _chunks(connection.execute("SELECT key FROM tokens ORDER BY key")):
+            tokenized = [key for (key,) in chunk]
+            self._alive(tokenized, "token bits")
+            self.rows.tokenized[tokenized] = True
 
     def apply(self, delta: Delta) -> None:
         """Apply the changes of a transaction in memory."""
@@ -101,10 +107,25 @@ class IndexInMemory:
         self.matrix.put(keys, vectors)
         self.rows.embedded[keys] = True
 
+    def put_tokens(self, keys: NDArray[np.int64], version: str) -> None:
+        """Note that these entries have token bits of this version, and none has others."""
+        if not len(keys):
+            return
+        if self.token_bits != version:
+            self.forget_tokens()
+            self.token_bits = version
+        self.rows.tokenized[keys] = True
+
     def forget_vectors(self) -> None:
-        """Remove all vectors."""
+        """Remove all vectors, and all token bits."""
         self.model = self.dimension = self.matrix = None
         self.rows.embedded[:] = False
+        self.forget_tokens()
+
+    def forget_tokens(self) -> None:
+        """Note that there are no token bits."""
+        self.token_bits = None
+        self.rows.tokenized[:] = False
 
     def others_than(self, model: str, dimension: int | None) -> bool:
         """True if the vectors are of another model, or of another dimension if that is given."""
@@ -135,6 +156,15 @@ class IndexInMemory:
         more = np.isin(keys, self.rows.keys(np.setdiff1d(also, nearest.keys)))
         others = self._best(keys[more], similarities[more], len(also))
         return Scored(np.concatenate((nearest.keys, others.keys)), np.concatenate((nearest.scores, others.scores)))
+
+    def tokens(self, handles: NDArray[np.int64], version: str | None) -> list[bytes | None]:
+        """See `Index.tokens`; `version`: the one in use."""
+        keys: list[int] = self.rows.keys(np.asarray(handles, np.int64)).tolist()
+        if version is None or version != self.token_bits:
+            return [None] * len(keys)
+        sql = "SELECT key, bits FROM tokens WHERE key IN (SELECT value FROM json_each(?))"
+        found = dict(self.file.reading.execute(sql, (_listed(keys),)))
+        return [found.get(key) for key in keys]
 
     def neighbours(self, handles: NDArray[np.int64]) -> Neighbours:
         """See `Index.neighbours`."""
@@ -177,10 +207,14 @@ class IndexInMemory:
         said = np.bincount(self.rows.author[: self.rows.end][self.wanted(wanted)], minlength=1)
         return sorted(self.rows.authors[number - 1] for number in np.flatnonzero(said).tolist() if number)
 
-    def pending(self, limit: int) -> list[Pending]:
-        """See `Index.pending`."""
+    def pending(self, limit: int, version: str | None) -> list[Pending]:
+        """See `Index.pending`; `version`: of token bits, the one in use."""
         rows = self.rows
-        keys = rows.newest(rows.alive[: rows.end] & ~rows.embedded[: rows.end], limit).tolist()
+        alive, embedded = rows.alive[: rows.end], rows.embedded[: rows.end]
+        keys: list[int] = rows.newest(alive & ~embedded, limit).tolist()
+        if version is not None and len(keys) < limit:
+            tokenized = rows.tokenized[: rows.end] & (self.token_bits == version)
+            keys += rows.newest(alive & embedded & ~tokenized, limit - len(keys)).tolist()
         sql = "SELECT key, id, hash, text FROM entries WHERE key IN (SELECT value FROM json_each(?))"
         found = {key: Pending(*rest) for key, *rest in self.file.reading.execute(sql, (_listed(keys),))}
         return [found[key] for key in keys]
@@ -201,8 +235,9 @@ class IndexInMemory:
         """See `Index.stats`."""
         mask = self.rows.wanted(EntryFilter(agent=agent, user=user))
         embedded = int(np.count_nonzero(mask & self.rows.embedded[: self.rows.end]))
+        tokenized = int(np.count_nonzero(mask & self.rows.tokenized[: self.rows.end]))
         model, dimension = (self.model, self.dimension) if embedded else (None, None)
-        return IndexStats(int(np.count_nonzero(mask)), embedded, model, dimension, self.file.bytes())
+        return IndexStats(int(np.count_nonzero(mask)), embedded, model, dimension, self.file.bytes(), tokenized)
 
     def wanted(self, wanted: EntryFilter) -> NDArray[np.bool_]:
         """Return the keys that pass."""

@@ -53,6 +53,7 @@ class EmbeddedIndex(Index):
         self._access = access
         self._model: str | None = None
         self._dimension: int | None = None
+        self._token_bits: str | None = None
 
     @property
     def rebuilt(self) -> int:
@@ -95,7 +96,7 @@ class EmbeddedIndex(Index):
     async def clear(self) -> None:
         await self._access.clear()
 
-    async def use_model(self, model: str | None, dimension: int | None) -> None:
+    async def use_model(self, model: str | None, dimension: int | None, token_bits: str | None = None) -> None:
         self._model, self._dimension = model, dimension
 
         def work(loaded: IndexInMemory) -> tuple[None, Apply]:
@@ -104,21 +105,45 @@ class EmbeddedIndex(Index):
 
         if model is not None and await self._access.read(lambda loaded: loaded.others_than(model, dimension)):
             await self._access.write(work)
+        await self._use_tokens(None if model is None else token_bits)
+
+    async def _use_tokens(self, version: str | None) -> None:
+        """Use token bits of this version from now on, and delete those of another one; None: none are wanted."""
+        self._token_bits = version
+
+        def work(loaded: IndexInMemory) -> tuple[None, Apply]:
+            writes.forget_tokens(loaded.file.writing)
+            return None, IndexInMemory.forget_tokens
+
+        if version is not None and await self._access.read(lambda loaded: loaded.token_bits not in {None, version}):
+            await self._access.write(work)
 
     async def pending(self, limit: int) -> Sequence[Pending]:
         if self._model is None:
             return ()
-        return await self._access.read(lambda loaded: loaded.pending(limit))
+        version = self._token_bits
+        return await self._access.read(lambda loaded: loaded.pending(limit, version))
 
-    async def embedded(self, vectors: Sequence[tuple[Pending, NDArray[np.float32]]]) -> int:
-        model = self._model
+    async def embedded(
+        self, vectors: Sequence[tuple[Pending, NDArray[np.float32]]], tokens: Sequence[bytes] | None = None
+    ) -> int:
+        model, version = self._model, self._token_bits
         if model is None or not vectors:
             return 0
 
         def work(loaded: IndexInMemory) -> tuple[int, Apply]:
-            dimension = self._dimension or loaded.dimension
-            keys, kept = writes.embed(loaded.file.writing, loaded.rows, model, dimension, vectors)
-            return len(keys), lambda loaded: loaded.embed(keys, kept, model)
+            connection, dimension = loaded.file.writing, self._dimension or loaded.dimension
+            keys, kept = writes.embed(connection, loaded.rows, model, dimension, vectors)
+            if tokens is None or version is None:
+                return len(keys), lambda loaded: loaded.embed(keys, kept, model)
+            waiting = [pending for pending, _ in vectors]
+            tokenized = writes.put_tokens(connection, loaded.rows, version, waiting, tokens)
+
+            def apply(loaded: IndexInMemory) -> None:
+                loaded.embed(keys, kept, model)
+                loaded.put_tokens(tokenized, version)
+
+            return len(keys), apply
 
         return await self._access.write(work)
 
@@ -129,6 +154,10 @@ class EmbeddedIndex(Index):
         self, vector: NDArray[np.float32], wanted: EntryFilter, limit: int, also: NDArray[np.int64] | None = None
     ) -> Scored:
         return await self._access.read(lambda loaded: loaded.nearest(vector, wanted, limit, also))
+
+    async def tokens(self, keys: NDArray[np.int64]) -> Sequence[bytes | None]:
+        version = self._token_bits
+        return await self._access.read(lambda loaded: loaded.tokens(keys, version))
 
     async def neighbours(self, keys: NDArray[np.int64]) -> Neighbours:
         return await self._access.glance(lambda loaded: loaded.neighbours(keys))

@@ -42,8 +42,7 @@ class IndexFile:
         try:
             self.writing = self._connect()
             with self.transaction() as commit:
-                if not self._check():
-                    schema.make(self.writing)
+                if self._prepare():
                     commit()
             self.reading = self.writing if path is None else self._connect()
             self.seen = self._version()
@@ -137,17 +136,21 @@ class IndexFile:
             connection.execute(f"PRAGMA {pragma}").fetchall()
         return connection
 
-    def _check(self) -> bool:
-        """True if the tables exist; False for an empty file."""
+    def _prepare(self) -> bool:
+        """Create the tables in an empty file, or add those that the version before lacks; True if it did."""
         found = {name for (name,) in self.writing.execute("SELECT name FROM sqlite_master WHERE sql IS NOT NULL")}
         version = self.writing.execute("PRAGMA user_version").fetchone()[0]
         if not found and not version:
-            return False
-        if version != schema.VERSION:
+            schema.make(self.writing)
+            return True
+        if version not in {schema.VERSION, schema.UPGRADED}:
             raise DamagedIndex(f"its schema version is {version}, not {schema.VERSION}")
-        if not found.issuperset(schema.NAMES):
+        old = version == schema.UPGRADED
+        if not found.issuperset(schema.NAMES - schema.ADDED if old else schema.NAMES):
             raise DamagedIndex("tables are missing")
-        return True
+        if old:
+            schema.upgrade(self.writing)
+        return old
 
     def _version(self) -> int:
         return int(self.writing.execute("PRAGMA data_version").fetchone()[0])

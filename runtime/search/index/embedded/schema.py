@@ -12,12 +12,19 @@ import msgspec
 
 from runtime.search.entry import IndexEntry
 
-VERSION = 6
-"""Stored as `user_version`: a file of another version is created again."""
+VERSION = 7
+"""Stored as `user_version`: a file of another version is created again, unless it is UPGRADED."""
+UPGRADED = 6
+"""A file of this version has everything but the table of token bits, which is added to it."""
 
 TOKENIZE = "porter unicode61"
 """The tokenizer of FTS5: Unicode letters and digits, case folded, diacritics removed, English endings cut
 off."""
+
+_TOKENS = """CREATE TABLE tokens (key INTEGER PRIMARY KEY, bits BLOB NOT NULL);
+CREATE INDEX tokenized ON tokens (key)"""
+"""The token bits of entries; empty for a text without tokens. The index lists the keys without reading the bits, which
+are much larger."""
 
 TABLES = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value ANY) WITHOUT ROWID;
@@ -30,11 +37,12 @@ CREATE TABLE entries (
 CREATE TABLE tags (tag TEXT NOT NULL, key INTEGER NOT NULL, PRIMARY KEY (tag, key)) WITHOUT ROWID;
 CREATE TABLE other_sources (source TEXT NOT NULL, key INTEGER NOT NULL, PRIMARY KEY (source, key)) WITHOUT ROWID;
 CREATE TABLE vectors (key INTEGER PRIMARY KEY, vector BLOB NOT NULL);
+TOKENS;
 CREATE VIRTUAL TABLE words USING fts5 (
     text, about, content = 'entries', content_rowid = 'key', tokenize = 'TOKENIZE'
 );
 CREATE VIRTUAL TABLE occurrences USING fts5vocab ('words', 'instance')
-""".replace("TOKENIZE", TOKENIZE)
+""".replace("TOKENIZE", TOKENIZE).replace("TOKENS", _TOKENS)
 """`words` indexes the texts in `entries` without a copy of them; a key is a row of the matrix and never 0.
 
 There is no column for an entry's context, the texts before and after it: the occurrences of a word in it follow from
@@ -42,6 +50,8 @@ those in these texts (see `bm25`), so nothing is stored three times or becomes s
 known in memory, and an index costs a tenth of an insertion.
 """
 
+ADDED = frozenset({"tokens", "tokenized"})
+"""What the version UPGRADED lacks."""
 NAMES = frozenset(
     {
         "meta",
@@ -54,9 +64,10 @@ NAMES = frozenset(
         "words_data",
         "words_docsize",
         "occurrences",
+        *ADDED,
     }
 )
-"""The tables of every file of this version."""
+"""The tables of every file of this version, and the index of one."""
 
 COLUMNS = ("id", "hash", "about", "text", "said", "part", "place")
 SAYING = 5
@@ -189,4 +200,11 @@ def make(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
     settings = (("hashsize", _WORDS_AT_ONCE), ("pgsz", _WORDS_OF_A_PAGE))
     connection.executemany("INSERT INTO words (words, rank) VALUES (?, ?)", settings)
+    connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def upgrade(connection: sqlite3.Connection) -> None:
+    """Add what a file of the version UPGRADED lacks, in the open transaction."""
+    for statement in _TOKENS.split(";"):
+        connection.execute(statement)
     connection.execute(f"PRAGMA user_version = {VERSION}")

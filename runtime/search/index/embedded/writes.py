@@ -54,8 +54,8 @@ NewEntry = tuple[StoredRow, Said, int]
 
 @dataclass
 class Delta:
-    """The changes of a transaction by key: rows written and removed, vectors removed, numbers of words counted
-    again."""
+    """The changes of a transaction by key: rows written and removed, vectors and token bits removed, numbers of words
+    counted again."""
 
     keys: list[int] = field(default_factory=list)
     fresh: list[NewEntry] = field(default_factory=list)
@@ -77,7 +77,7 @@ class Delta:
         parts = [row[PART] for row, _, _ in self.fresh]
         ids, orders = [row[ID] for row, _, _ in self.fresh], [order for _, _, order in self.fresh]
         rows.put(self.keys, ids, [said for _, said, _ in self.fresh], parts, orders, asking)
-        rows.embedded[self.unembedded] = False
+        rows.embedded[self.unembedded] = rows.tokenized[self.unembedded] = False
 
 
 def put(
@@ -119,9 +119,16 @@ def drop(connection: sqlite3.Connection, rows: Rows, parts: Sequence[str]) -> tu
 
 
 def forget_vectors(connection: sqlite3.Connection) -> None:
-    """Delete all vectors and their model."""
+    """Delete all vectors and their model, and all token bits."""
     connection.execute("DELETE FROM vectors")
     connection.execute("DELETE FROM meta WHERE name IN ('model', 'dimension')")
+    forget_tokens(connection)
+
+
+def forget_tokens(connection: sqlite3.Connection) -> None:
+    """Delete all token bits and their version."""
+    connection.execute("DELETE FROM tokens")
+    connection.execute("DELETE FROM meta WHERE name = 'token_bits'")
 
 
 def embed(
@@ -134,11 +141,7 @@ def embed(
     """Store vectors of `dimension` (None: of the same one); return the keys of their entries, and the vectors with
     length 1. Raises EmbeddingMismatch."""
     found = unit([vector for _, vector in vectors], dimension)
-    waiting = _json(rows.of_ids([pending.id for pending, _ in vectors]))
-    sql = f"SELECT key, id, hash FROM entries WHERE key {_LISTED}"  # noqa: S608
-    there = {(identity, hashed): key for key, identity, hashed in connection.execute(sql, (waiting,))}
-    places = {there.get((pending.id, pending.hash), 0): at for at, (pending, _) in enumerate(vectors)}
-    places.pop(0, None)
+    places = _unchanged(connection, rows, [pending for pending, _ in vectors])
     keys, kept = np.array(list(places), np.int64), found[list(places.values())]
     if len(keys):
         connection.executemany(
@@ -148,6 +151,31 @@ def embed(
         meta = (("model", model), ("dimension", found.shape[1]))
         connection.executemany("INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)", meta)
     return keys, kept
+
+
+def put_tokens(
+    connection: sqlite3.Connection, rows: Rows, version: str, waiting: Sequence[Pending], tokens: Sequence[bytes]
+) -> NDArray[np.int64]:
+    """Store the token bits of these entries, and delete those of other versions; return the keys of the entries."""
+    places = _unchanged(connection, rows, waiting)
+    if places:
+        if connection.execute("SELECT value FROM meta WHERE name = 'token_bits'").fetchone() != (version,):
+            forget_tokens(connection)
+            connection.execute("INSERT INTO meta (name, value) VALUES ('token_bits', ?)", (version,))
+        sql = "INSERT OR REPLACE INTO tokens (key, bits) VALUES (?, ?)"
+        connection.executemany(sql, ((key, tokens[at]) for key, at in places.items()))
+    return np.array(list(places), np.int64)
+
+
+def _unchanged(connection: sqlite3.Connection, rows: Rows, waiting: Sequence[Pending]) -> dict[int, int]:
+    """Return the keys of those of these entries that are still there and have not changed, each with its place in
+    `waiting`."""
+    keys = _json(rows.of_ids([pending.id for pending in waiting]))
+    sql = f"SELECT key, id, hash FROM entries WHERE key {_LISTED}"  # noqa: S608
+    there = {(identity, hashed): key for key, identity, hashed in connection.execute(sql, (keys,))}
+    places = {there.get((pending.id, pending.hash), 0): at for at, pending in enumerate(waiting)}
+    places.pop(0, None)
+    return places
 
 
 def _part(connection: sqlite3.Connection, name: str, agent: str, revision: str) -> int:
@@ -219,16 +247,22 @@ def _change(connection: sqlite3.Connection, changed: list[tuple[int, StoredRow, 
     _index(connection, keys, new, delta)
     delta.put(keys, new)
     stale = [key for key, before, (after, _, _) in changed if before[HASH] != after[HASH]]
-    connection.executemany("DELETE FROM vectors WHERE key = ?", ((key,) for key in stale))
+    _unembed(connection, stale)
     delta.unembedded += stale
 
 
 def _remove(connection: sqlite3.Connection, gone: list[tuple[int, StoredRow]], delta: Delta) -> None:
     _unindex(connection, gone)
-    keys = [(key,) for key, _ in gone]
-    connection.executemany("DELETE FROM entries WHERE key = ?", keys)
-    connection.executemany("DELETE FROM vectors WHERE key = ?", keys)
-    delta.removed += (key for key, _ in gone)
+    keys = [key for key, _ in gone]
+    connection.executemany("DELETE FROM entries WHERE key = ?", ((key,) for key in keys))
+    _unembed(connection, keys)
+    delta.removed += keys
+
+
+def _unembed(connection: sqlite3.Connection, keys: list[int]) -> None:
+    """Delete the vectors and the token bits of these entries."""
+    connection.executemany("DELETE FROM vectors WHERE key = ?", ((key,) for key in keys))
+    connection.executemany("DELETE FROM tokens WHERE key = ?", ((key,) for key in keys))
 
 
 def _index(connection: sqlite3.Connection, keys: list[int], fresh: list[NewEntry], delta: Delta) -> None:
