@@ -25,14 +25,18 @@ from tests.lanes import LONG, first_of
 from tests.runtime.search.index.entries import (
     DIMENSION,
     EVERYTHING,
+    TOKEN_BITS,
     WHEN,
+    bits,
     embed,
+    embed_with_tokens,
     entry,
     everything,
     ids,
     near,
     said,
     talk,
+    tokens,
     vector,
     vectors,
 )
@@ -717,6 +721,146 @@ async def test_a_vector_of_zeros_is_near_to_nothing(index: Index) -> None:
     assert (await index.nearest(0 * vector("one"), EVERYTHING, 10)).scores.tolist() == [0]
 
 
+async def test_token_bits_are_kept_with_the_entry(index: Index) -> None:
+    await index.use_model("m", DIMENSION, TOKEN_BITS)
+    await index.put("log", "reviewer", "1", [*talk("one two", "two", "three"), entry("empty", "")])
+    assert await embed_with_tokens(index) == 4
+    assert await index.pending(10) == []
+    assert await tokens(index, "e2", "e0", "empty", "e1") == [bits("three"), bits("one two"), b"", bits("two")]
+    stats = await index.stats()
+    assert (stats.entries, stats.embedded, stats.tokenized) == (4, 4, 4)
+    assert (await index.stats("reviewer", "somebody else")).tokenized == 0
+
+
+async def test_token_bits_are_given_in_the_order_of_the_keys_with_none_for_what_has_none(index: Index) -> None:
+    await index.use_model("m", DIMENSION, TOKEN_BITS)
+    await index.put("log", "reviewer", "1", talk("one", "two"))
+    await embed_with_tokens(index)
+    await index.put("more", "reviewer", "1", [entry("x", "one", part="more")])
+    await embed(index)
+    found = await index.nearest(vector("one"), EVERYTHING, 10)
+    keys = {one.id: key for key, one in (await index.entries(found.keys.tolist())).items()}
+    asked = np.array([keys["e1"], 2**40, keys["x"], 0, keys["e0"], keys["e1"]], np.int64)
+    assert list(await index.tokens(asked)) == [bits("two"), None, None, None, bits("one"), bits("two")]
+    assert list(await index.tokens(np.zeros(0, np.int64))) == []
+
+
+async def test_what_says_what_it_said_keeps_its_token_bits_and_what_does_not_loses_them(index: Index) -> None:
+    await index.use_model("m", DIMENSION, TOKEN_BITS)
+    await index.put("log", "reviewer", "1", talk("one", "two", "three"))
+    await embed_with_tokens(index)
+    one, two, _ = talk("one", "two", "three")
+    await index.put("log", "reviewer", "2", [replace(one, line=9, tags=("new",)), replace(two, text="zwei", hash="z")])
+    assert [waiting.id for waiting in await index.pending(10)] == ["e1"]
+    assert (await index.stats())[1::4] == (1, 1)
+    await embed(index)  # without bits
+    assert await tokens(index, "e0", "e1") == [bits("one"), None]
+
+
+async def test_token_bits_of_what_is_gone_are_nobody_elses(index: Index) -> None:
+    await index.use_model("m", DIMENSION, TOKEN_BITS)
+    await index.put("log", "reviewer", "1", talk("one", "two"))
+    await embed_with_tokens(index)
+    stale = (await index.nearest(vector("one"), EVERYTHING, 10)).keys
+    await index.drop(["log"])
+    await index.put("other", "other", "1", [entry("x", "three", agent="other"), entry("y", "four", agent="other")])
+    await embed(index)
+    assert list(await index.tokens(stale)) == [None, None]
+    assert await tokens(index, "x", "y") == [None, None]
+    assert (await index.stats()).tokenized == 0
+
+
+async def test_entries_without_token_bits_wait_after_those_without_a_vector_newest_first(index: Index) -> None:
+    await index.use_model("m", DIMENSION)
+    await index.put("log", "reviewer", "1", talk("one", "two", "three", "four"))
+    await index.embedded(vectors(await index.pending(2)))
+    await index.use_model("m", DIMENSION, TOKEN_BITS)
+    assert [one.id for one in await index.pending(10)] == ["e1", "e0", "e3", "e2"]
+    assert [one.id for one in await index.pending(3)] == ["e1", "e0", "e3"]
+    assert await embed(index, 2) == 2
+    assert [one.id for one in await index.pending(10)] == ["e3", "e2", "e1", "e0"]
+    assert await embed_with_tokens(index, 3) == 3
+    assert [(one.id, one.text) for one in await index.pending(10)] == [("e0", "one")]
+    assert await tokens(index, "e0", "e1") == [None, bits("two")]
+    assert (await index.stats())[:2] == (4, 4)
+    assert (await index.stats()).tokenized == 3
+
+
+async def test_another_version_of_token_bits_makes_all_wait_again_and_keeps_the_vectors(index: Index) -> None:
+    await index.use_model("m", DIMENSION, TOKEN_BITS)
+    await index.put("log", "reviewer", "1", talk("one", "two"))
+    await embed_with_tokens(index)
+    await index.use_model("m", DIMENSION, TOKEN_BITS)
+    assert await index.pending(10) == []
+    await index.use_model("m", DIMENSION, "another")
+    assert [one.id for one in await index.pending(10)] == ["e1", "e0"]
+    assert (await index.stats())[:4] == (2, 2, "m", DIMENSION)
+    assert (await index.stats()).tokenized == 0
+    assert await tokens(index, "e0", "e1") == [None, None]
+    assert await embed_with_tokens(index) == 2
+    assert await tokens(index, "e0", "e1") == [bits("one"), bits("two")]
+
+
+async def test_another_model_makes_all_token_bits_wait_again(index: Index) -> None:
+    await index.use_model("small", DIMENSION, TOKEN_BITS)
+    await index.put("log", "reviewer", "1", talk("one"))
+    await embed_with_tokens(index)
+    await index.use_model("large", DIMENSION, TOKEN_BITS)
+    assert (await index.stats()).tokenized == 0
+    assert await embed(index) == 1
+    assert await tokens(index, "e0") == [None]
+    assert [one.id for one in await index.pending(10)] == ["e0"]
+
+
+async def test_where_no_token_bits_are_wanted_none_are_given_or_stored_and_those_there_stay(index: Index) -> None:
+    await index.use_model("m", DIMENSION, TOKEN_BITS)
+    await index.put("log", "reviewer", "1", talk("one"))
+    await embed_with_tokens(index)
+    await index.use_model("m", DIMENSION)
+    await index.put("more", "reviewer", "1", [entry("x", "two", part="more")])
+    assert [one.id for one in await index.pending(10)] == ["x"]
+    assert await embed_with_tokens(index) == 1
+    assert await index.pending(10) == []
+    assert await tokens(index, "e0", "x") == [None, None]
+    await index.use_model(None, None, TOKEN_BITS)
+    assert len(await index.pending(10)) == 0
+    await index.use_model("m", DIMENSION, TOKEN_BITS)
+    assert await tokens(index, "e0", "x") == [bits("one"), None]
+    assert [one.id for one in await index.pending(10)] == ["x"]
+
+
+async def test_token_bits_for_what_is_gone_or_says_something_else_are_passed_over(index: Index) -> None:
+    await index.put("log", "reviewer", "1", talk("one", "two", "three"))
+    await index.use_model("m", DIMENSION, TOKEN_BITS)
+    waiting = await index.pending(10)
+    await index.put("log", "reviewer", "2", talk("one", "zwei"))
+    assert await index.embedded(vectors(waiting), [bits(one.text) for one in waiting]) == 1
+    assert (await index.stats()).tokenized == 1
+    assert await tokens(index, "e0") == [bits("one")]
+    assert [one.text for one in await index.pending(10)] == ["zwei"]
+
+
+async def test_where_a_vector_is_refused_no_token_bits_are_stored(index: Index) -> None:
+    await index.put("log", "reviewer", "1", talk("one", "two"))
+    await index.use_model("m", DIMENSION, TOKEN_BITS)
+    one, two = await index.pending(2)
+    with pytest.raises(EmbeddingMismatch):
+        await index.embedded([(one, vector("one")), (two, vector("two", DIMENSION + 1))], [b"1", b"2"])
+    assert (await index.stats()).tokenized == 0
+    assert len(await index.pending(10)) == 2
+
+
+async def test_an_index_that_was_cleared_has_no_token_bits(index: Index) -> None:
+    await index.use_model("m", DIMENSION, TOKEN_BITS)
+    await index.put("log", "reviewer", "1", talk("one"))
+    await embed_with_tokens(index)
+    await index.clear()
+    assert (await index.stats()).tokenized == 0
+    await index.put("log", "reviewer", "1", talk("one"))
+    assert await embed(index) == 1
+    assert await tokens(index, "e0") == [None]
+
+
 async def test_the_key_of_what_is_gone_is_nobody_elses(index: Index) -> None:
     await index.put("log", "reviewer", "1", talk("one", "two", author="A"))
     stale = (await index.keyword(["one"], EVERYTHING, 10)).keys
@@ -755,6 +899,27 @@ async def test_all_of_it_is_there_again_when_it_is_opened_again(
         assert await second.authors(EVERYTHING) == ["A"]
         assert (await second.stats())[:4] == stats[:4]
         assert await said(second, "one", EntryFilter(tags_all=frozenset({"t"}))) == ["e0"]
+    finally:
+        await second.close()
+
+
+async def test_token_bits_are_there_again_when_it_is_opened_again(
+    row: IndexRow, options: Options, tmp_path: Path, key: bytes | None
+) -> None:
+    first = await open_index(Variant(name=row.name), tmp_path / "memory.db", options, key=key)
+    await first.use_model("m", DIMENSION, TOKEN_BITS)
+    await first.put("log", "reviewer", "1", [*talk("one", "two", "three"), entry("empty", "")])
+    await embed_with_tokens(first)
+    await first.put("log", "reviewer", "2", [*talk("one", "zwei"), entry("empty", "")])
+    await first.close()
+    second = await open_index(Variant(name=row.name), tmp_path / "memory.db", options, key=key)
+    try:
+        await second.use_model("m", DIMENSION, TOKEN_BITS)
+        assert (await second.stats()).tokenized == 2
+        assert [one.id for one in await second.pending(10)] == ["e1"]
+        assert await tokens(second, "empty", "e0") == [b"", bits("one")]
+        await embed_with_tokens(second)
+        assert await tokens(second, "e1") == [bits("zwei")]
     finally:
         await second.close()
 

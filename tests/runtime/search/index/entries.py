@@ -1,4 +1,4 @@
-"""Entries for tests, and vectors computed from their texts."""
+"""Entries for tests, and vectors and token bits computed from their texts."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from runtime.search.index.index import Index, Matched, Pending, Scored
 
 WHEN = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
 DIMENSION = 8
+TOKEN_BITS = "bits-of-words"
 EVERYTHING = EntryFilter()
 
 
@@ -64,6 +65,25 @@ def vectors(pending: Sequence[Pending], dimension: int = DIMENSION) -> list[tupl
 async def embed(index: Index, limit: int = 1000) -> int:
     """Store the vector of every entry that waits for one; return their number."""
     return await index.embedded(vectors(await index.pending(limit)))
+
+
+def bits(text: str) -> bytes:
+    """Return token bits that depend only on the text: DIMENSION of each word."""
+    words = (hashlib.sha256(word.encode(errors="replace")).digest() for word in text.split())
+    return b"".join(word[: DIMENSION // 8] for word in words)
+
+
+async def embed_with_tokens(index: Index, limit: int = 1000) -> int:
+    """Store the vector and the token bits of every entry that waits; return their number."""
+    waiting = await index.pending(limit)
+    return await index.embedded(vectors(waiting), [bits(one.text) for one in waiting])
+
+
+async def tokens(index: Index, *identities: str) -> list[bytes | None]:
+    """Return the token bits of the entries with these ids, in this order."""
+    found = await index.nearest(vector("anything"), EVERYTHING, 100_000)
+    keys = {one.id: key for key, one in (await index.entries(found.keys.tolist())).items()}
+    return list(await index.tokens(np.array([keys[name] for name in identities], np.int64)))
 
 
 async def ids(index: Index, found: Scored | Matched) -> list[str]:
