@@ -111,7 +111,7 @@ class EmbeddingQueue:
     def _made(self, stats: IndexStats) -> int:
         """Return how many entries have all that the embedding makes."""
         wants_tokens = self._embedder is not None and self._embedder.token_bits is not None
-        return stats.tokenized if wants_tokens else stats.embedded
+        return min(stats.embedded, stats.tokenized) if wants_tokens else stats.embedded
 
     async def keep(self) -> None:
         """Embed everything that is or becomes pending, for ever; wait longer after each failure, until `use`."""

@@ -38,8 +38,8 @@ _ENTRIES = f"""SELECT e.key, p.name, {", ".join(f"e.{name}" for name in COLUMNS)
 
 class IndexInMemory:
     """The searchable content of one file. Callers hold the lock that separates readers from the writer's last step,
-    so file and memory agree. `model` is that of the vectors, `token_bits` the version of the token bits; None: there are
-    none."""
+    so file and memory agree. `model` is that of the vectors, `token_bits` the version of the token bits; None: there
+    are none."""
 
     def __init__(self, file: IndexFile) -> None:
         self.file = file

@@ -169,13 +169,14 @@ def put_tokens(
 
 def _unchanged(connection: sqlite3.Connection, rows: Rows, waiting: Sequence[Pending]) -> dict[int, int]:
     """Return the keys of those of these entries that are still there and have not changed, each with its place in
-    `waiting`."""
+    `waiting`. They are ascending: the newest entries come first, and rows inserted in descending order would leave
+    half of each page of the file empty."""
     keys = _json(rows.of_ids([pending.id for pending in waiting]))
     sql = f"SELECT key, id, hash FROM entries WHERE key {_LISTED}"  # noqa: S608
     there = {(identity, hashed): key for key, identity, hashed in connection.execute(sql, (keys,))}
     places = {there.get((pending.id, pending.hash), 0): at for at, pending in enumerate(waiting)}
     places.pop(0, None)
-    return places
+    return dict(sorted(places.items()))
 
 
 def _part(connection: sqlite3.Connection, name: str, agent: str, revision: str) -> int:
