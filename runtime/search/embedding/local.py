@@ -128,8 +128,8 @@ class LocalEmbedder(Embedder):
     """all-MiniLM-L6-v2 with int8 weights. The model is loaded by the first `embed`."""
 
     name = "local"
-    model = model.NAME
     token_bits = model.TOKEN_BITS
+    model = model.NAME
 
     def __init__(self) -> None:
         self._shared = _shared
