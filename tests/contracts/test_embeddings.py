@@ -95,6 +95,31 @@ async def test_two_that_embed_at_the_same_time_get_each_their_own(embedder: Embe
     np.testing.assert_array_equal(np.concatenate(answers)[: len(TEXTS)], await embedder.embed(TEXTS))
 
 
+async def test_token_bits_are_offered_for_every_text_or_for_none(embedder: Embedder) -> None:
+    texts = [*TEXTS, "", "word " * 500]
+    made = await embedder.embed_with_tokens(texts)
+
+    np.testing.assert_array_equal(made.vectors, await embedder.embed(texts))
+    asked = await embedder.embed_question_with_tokens(TEXTS[0])
+    np.testing.assert_array_equal(asked.vector, await embedder.embed_question(TEXTS[0]))
+    if embedder.token_bits is None:
+        assert (made.tokens, asked.tokens, asked.places) == (None, None, ())
+        return
+    assert made.tokens is not None
+    assert asked.tokens is not None
+    assert embedder.dimension is not None
+    sizes = [len(bits) / (embedder.dimension // 8) for bits in made.tokens]
+    assert sizes[-2] == 0
+    assert max(sizes) <= 64
+    assert all(size > 0 and size.is_integer() for size in (*sizes[:-2], sizes[-1]))
+    assert asked.tokens.shape == (len(asked.places), embedder.dimension)
+    again = await embedder.embed_with_tokens(texts)
+    assert again.tokens is not None
+    assert list(again.tokens) == list(made.tokens)
+    nothing = await embedder.embed_with_tokens([])
+    assert (len(nothing.vectors), list(nothing.tokens or ())) == (0, [])
+
+
 async def test_no_texts_are_no_rows(embedder: Embedder) -> None:
     assert len(await embedder.embed([])) == 0
 

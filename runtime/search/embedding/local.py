@@ -16,7 +16,7 @@ from dslc.blocks.block import GroupModel
 from runtime.models.calls.call import BACKGROUND, CallOwner
 from runtime.search.embedding.embedder import EmbeddedQuestion, EmbeddedTexts, Embedder
 from runtime.search.embedding.minilm import model
-from runtime.search.embedding.text import is_blank, readable
+from runtime.search.embedding.text import is_blank, original_places, readable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -62,7 +62,8 @@ class _Shared:
         if not tokens:
             return EmbeddedQuestion(np.zeros(model.DIMENSION, np.float32), None, ())
         vector, rows, kept = self._model.embed_question(tokens)
-        places = self._model.places(readable(text[:_LONGEST]))
+        text = text[:_LONGEST]
+        places = original_places(text, self._model.places(readable(text)))
         return EmbeddedQuestion(vector, rows, [places[at] for at in kept])
 
     def tokens(self, text: str) -> Sequence[int]:

@@ -82,6 +82,92 @@ async def test_256_tokens_are_read(embedder: LocalEmbedder) -> None:
     assert not np.array_equal(exactly, shorter)
 
 
+async def states_of(embedder: LocalEmbedder, text: str) -> tuple[list[str], NDArray[np.float32]]:
+    """Return the tokens of a text and the model's vector of each."""
+    await embedder.embed(["load the model"])
+    minilm = embedder._shared._model
+    encoded = minilm._tokenizer.encode(text)
+    return encoded.tokens, minilm._states([encoded.ids])[0][0]
+
+
+async def test_the_token_bits_of_a_text_are_the_signs_of_its_tokens_vectors(embedder: LocalEmbedder) -> None:
+    texts = [
+        "Don't panic: it's Zoë's café!",
+        "a",
+        "?!",
+        "",
+        " \n",
+        "a far longer text, for which the others are padded",
+    ]
+    made = await embedder.embed_with_tokens(texts)
+
+    assert made.tokens is not None
+    np.testing.assert_array_equal(made.vectors, await embedder.embed(texts))
+    for text, bits in zip(texts[:2], made.tokens, strict=False):
+        tokens, states = await states_of(embedder, text)
+        meant = [place for place, token in enumerate(tokens) if token[0] != "[" and token.strip("#").isalnum()]
+        kept = np.frombuffer(bits, np.uint8).reshape(-1, model.DIMENSION // 8)
+        np.testing.assert_array_equal(np.unpackbits(kept, axis=1).astype(bool), states[meant] > 0)
+    assert [len(bits) // (model.DIMENSION // 8) for bits in made.tokens] == [8, 1, 0, 0, 0, 10]
+
+
+async def test_of_a_long_text_the_bits_of_its_rarest_tokens_are_kept_in_order(embedder: LocalEmbedder) -> None:
+    rare = ["basalt", "zebra", "granite"]
+    text = " ".join(["and the", rare[0], "of the " * 60, rare[1], "in a " * 20, rare[2], "and the " * 200])
+    made = await embedder.embed_with_tokens([text])
+    assert made.tokens is not None
+    bits = np.frombuffer(made.tokens[0], np.uint8).reshape(-1, model.DIMENSION // 8)
+    assert len(bits) == model.BITS_OF_TOKENS
+    tokens, states = await states_of(embedder, text)
+    signs = np.packbits(states > 0, axis=1)
+    kept = [next(at for at, row in enumerate(bits) if (row == signs[tokens.index(word)]).all()) for word in rare]
+    assert kept == sorted(kept)
+
+
+async def test_the_bits_of_a_text_do_not_depend_on_those_embedded_with_it(embedder: LocalEmbedder) -> None:
+    texts = [
+        f"{text} {number}" for number in range(20) for text in ("one", "a longer text", "an even longer text here")
+    ]
+    forward, backward = [(await embedder.embed_with_tokens(some)).tokens for some in (texts, texts[::-1])]
+
+    assert forward is not None
+    assert backward is not None
+    assert list(forward) == list(backward)[::-1]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Where did Zoë's café go, in Naïveville?", ["Where", "did", "Zoë", "s", "café", "go", "in", "Naïve", "ville"]),
+        ("cafe\u0301 ÜBER", ["cafe", "ÜBER"]),
+        ("\ud83c\udf89 party \ud83d of \ud83c\udf89\ud83c\udf89 noon", ["party", "of", "noon"]),
+        ("🎉 party?", ["party"]),
+        ("  tab\tand\nline\0", ["tab", "and", "line"]),
+        ("?!", []),
+    ],
+)
+async def test_the_tokens_of_a_question_have_the_places_of_their_words(
+    embedder: LocalEmbedder, text: str, words: list[str]
+) -> None:
+    asked = await embedder.embed_question_with_tokens(text)
+
+    assert [text[begin:end] for begin, end in asked.places] == words
+    assert asked.tokens is not None
+    assert asked.tokens.shape == (len(words), model.DIMENSION)
+    assert asked.tokens.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(asked.tokens, axis=1), 1.0, atol=1e-5)
+    np.testing.assert_array_equal(asked.vector, await embedder.embed_question(text))
+    made = await embedder.embed_with_tokens([text])
+    assert made.tokens is not None
+    np.testing.assert_array_equal(np.packbits(asked.tokens > 0, axis=1).tobytes(), made.tokens[0])
+
+
+async def test_a_blank_question_has_no_tokens(embedder: LocalEmbedder) -> None:
+    asked = await embedder.embed_question_with_tokens(" \n")
+
+    assert (asked.tokens, asked.places, asked.vector.any()) == (None, (), False)
+
+
 def test_texts_of_similar_length_are_computed_together() -> None:
     batches = list(model._batches([3, 256, 5, 256, 4, 256, *[2] * 9]))
 
@@ -140,15 +226,15 @@ async def test_a_question_is_embedded_while_a_batch_is_being_computed(
     embedder: LocalEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     question = (await embedder.embed(["Where did she go?"]))[0]
-    compute, begun, goes_on = model.MiniLM.vectors, threading.Event(), threading.Event()
+    compute, begun, goes_on = model.MiniLM._states, threading.Event(), threading.Event()
 
-    def held_up(self: model.MiniLM, texts: Sequence[Sequence[int]]) -> NDArray[np.float32]:
+    def held_up(self: model.MiniLM, texts: Sequence[Sequence[int]]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         if len(texts) > 1:
             begun.set()
             goes_on.wait()
         return compute(self, texts)
 
-    monkeypatch.setattr(model.MiniLM, "vectors", held_up)
+    monkeypatch.setattr(model.MiniLM, "_states", held_up)
     batch = asyncio.create_task(embedder.embed(["one", "two", "three"]))
     try:
         await asyncio.to_thread(begun.wait)
@@ -166,13 +252,15 @@ async def test_a_question_is_embedded_while_a_batch_is_being_computed(
 async def test_batches_give_way_to_others_and_questions_do_not(
     embedder: LocalEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    compute, seen = model.MiniLM.vectors, dict[int, int]()
+    compute, seen = model.MiniLM._states, dict[int, int]()
 
-    def looked_at(self: model.MiniLM, texts: Sequence[Sequence[int]]) -> NDArray[np.float32]:
+    def looked_at(
+        self: model.MiniLM, texts: Sequence[Sequence[int]]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         seen[len(texts)] = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
         return compute(self, texts)
 
-    monkeypatch.setattr(model.MiniLM, "vectors", looked_at)
+    monkeypatch.setattr(model.MiniLM, "_states", looked_at)
     own = os.getpriority(os.PRIO_PROCESS, os.getpid())
     await embedder.embed(["one", "two"])
     await embedder.embed_question("three")
