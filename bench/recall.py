@@ -81,7 +81,7 @@ def remembered(conversation: Conversation) -> list[Item]:
             timestamp=turn.time,
             source_uri=turn.id,
             text=turn.said,
-            provenance=Provenance(author=turn.speaker, session_id=f"{conversation.conv}/{turn.session}"),
+            provenance=Provenance(author=turn.speaker or None, session_id=f"{conversation.conv}/{turn.session}"),
         )
         for turn in conversation.items
     ]

@@ -1,8 +1,8 @@
 """Dialogues with questions whose answers are known, and scores of rankings.
 
 A file has one conversation per line, as JSON: `conv`, `items` (`id`, `session`, `iso`, `speaker`, `text`, `caption`)
-and `queries` (`q`, `cat`, `evidence`: the ids of the items that answer it). This is the form of the LoCoMo dialogues,
-which are not part of this project.
+and `queries` (`q`, `cat`, `evidence`: the ids of the items that answer it). `speaker` and `caption` may be left out.
+This is the form of the LoCoMo dialogues, which are not part of this project.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ TOGETHER = ("single_hop", "multi_hop", "temporal", "open_domain")
 
 
 class Turn(BaseModel):
-    """A statement of a speaker; `caption` describes a picture sent with it."""
+    """A statement of a speaker, or a passage without one; `caption` describes a picture sent with it."""
 
     id: str
     session: int
     iso: datetime
-    speaker: str
+    speaker: str = ""
     text: str
     caption: str | None = None
 
@@ -43,8 +43,8 @@ class Turn(BaseModel):
 
     @property
     def script(self) -> str:
-        """The text with its speaker."""
-        return f"{self.speaker}: {self.said}"
+        """The text with its speaker, if it has one."""
+        return f"{self.speaker}: {self.said}" if self.speaker else self.said
 
     @property
     def time(self) -> datetime:
