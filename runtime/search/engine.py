@@ -1,7 +1,8 @@
 """Search: converts a question to hits, by meaning and by words together, weighted, with the neighbours of each entry.
 
 The score of an entry is `vector` + `keyword` (each scaled to 0 … 1 over the candidates, times its weight) +
-`neighbours` (a share of its neighbours' scores) + `author` + `date`. `fusion` defines each of them.
+`neighbours` (a share of its neighbours' scores) + `author` + `date`. `fusion` defines each of them. The best candidates
+by cosine and words are compared again token by token (`late_interaction`) if the embedding offers tokens.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from runtime.models.calls.call import BACKGROUND, CallOwner
-from runtime.search.embedding.embedder import Embedder
+from runtime.search.embedding.embedder import EmbeddedQuestion, Embedder
 from runtime.search.entry import ALL_SUBJECTS, IndexEntry
 from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable
 from runtime.search.index.index import Index, IndexStats, Matched, Neighbours, Scored
@@ -22,10 +23,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-CANDIDATES: Final = 500
-"""Minimum number of entries from each side that are scored. Candidates have exact cosines, so a tenth as many would
-find as much."""
+    from runtime.search.late_interaction import QuestionTokens
 
+CANDIDATES: Final = 200
+"""Minimum number of entries from each side that are scored."""
+COMPARED: Final = 60
+"""Minimum number of them that are compared token by token, with their neighbours."""
 
 DIGITS: Final = 6
 """Decimals of the numbers of a hit: the precision of a float32."""
@@ -86,6 +89,9 @@ async def search(
         return SearchAnswer((), notes)
     neighbours = await index.neighbours(keys)
     parts = _parts(keys, found, neighbours, asked)
+    if found.tokens is not None:
+        keys, neighbours, similar = await _compared(index, keys, parts, neighbours, found.tokens, question.limit)
+        parts = _parts(keys, found, neighbours, asked, similar)
     fit = _fit(keys, found)
     hits = await _hits(index, keys, parts, fit, question)
     if len(hits) < min(question.limit, len(keys)) and question.threshold:
@@ -95,13 +101,15 @@ async def search(
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """The results of both sides and their shares of the score; None: that side was not searched, see `reason`."""
+    """The results of both sides and their shares of the score; None: that side was not searched, see `reason`.
+    `tokens`: of the question; None: candidates are not compared token by token."""
 
     keyword: Matched | None
     vector: Scored | None
     shares: tuple[float, float]
     stats: IndexStats | None = None
     reason: str | None = None
+    tokens: QuestionTokens | None = None
 
     def candidates(self) -> NDArray[np.int64]:
         """Return every key that was found, ascending."""
@@ -126,31 +134,36 @@ async def _found(
     if embedder is None or not by_vector:
         return _Found(await by_words(), None, (0.0, 1.0), reason=without if by_vector else None)
     if by_keyword:
-        keyword, vector = await asyncio.gather(by_words(), _embedded(embedder, asked.meaning, owner))
+        keyword, embedded = await asyncio.gather(by_words(), _embedded(embedder, asked.meaning, owner))
     else:
-        keyword, vector = None, await _embedded(embedder, asked.meaning, owner)
-    if isinstance(vector, Exception):
-        return _Found(keyword or await by_words(), None, (0.0, 1.0), reason=str(vector))
+        keyword, embedded = None, await _embedded(embedder, asked.meaning, owner)
+    if isinstance(embedded, Exception):
+        return _Found(keyword or await by_words(), None, (0.0, 1.0), reason=str(embedded))
     also = None if keyword is None else keyword.keys
     try:
         stats, nearest = await asyncio.gather(
             index.stats(question.wanted.agent, question.wanted.user),
-            index.nearest(vector, question.wanted, limit, also),
+            index.nearest(embedded.vector, question.wanted, limit, also),
         )
     except EmbeddingMismatch as error:
         return _Found(keyword or await by_words(), None, (0.0, 1.0), reason=str(error))
     if not stats.embedded:
         return _Found(keyword or await by_words(), None, (0.0, 1.0), stats)
-    return _Found(keyword, nearest, (by_vector, by_keyword), stats)
+    from runtime.search.late_interaction import question_tokens
+
+    tokens = None
+    # Similarities by tokens and by cosine cannot be compared, so all entries are compared in one way.
+    if stats.tokenized >= stats.embedded:
+        tokens = question_tokens(embedded, asked.meaning, {} if keyword is None else keyword.weights)
+    return _Found(keyword, nearest, (by_vector, by_keyword), stats, tokens=tokens)
 
 
 async def _embedded(
     embedder: Embedder, text: str, owner: CallOwner
-) -> NDArray[np.float32] | EmbeddingUnavailable | EmbeddingMismatch:
-    """Return the vector of the text, or why there is none."""
+) -> EmbeddedQuestion | EmbeddingUnavailable | EmbeddingMismatch:
+    """Return the embedded text, or why there is none."""
     try:
-        vector: NDArray[np.float32] = await embedder.embed_question(text, owner=owner)
-        return vector
+        return await embedder.embed_question_with_tokens(text, owner=owner)
     except (EmbeddingUnavailable, EmbeddingMismatch) as error:
         return error
 
@@ -171,26 +184,72 @@ def _notes(asked: Understood, found: _Found) -> list[str]:
     return notes
 
 
-def _parts(
-    keys: NDArray[np.int64], found: _Found, neighbours: Neighbours, asked: Understood
-) -> Mapping[str, NDArray[np.float32]]:
-    """Return what each part adds to each candidate's score."""
+class _Compared(NamedTuple):
+    """Candidates that were compared token by token: their keys, ascending, their neighbours, and their similarities."""
+
+    keys: NDArray[np.int64]
+    neighbours: Neighbours
+    similar: NDArray[np.float32]
+
+
+async def _compared(
+    index: Index,
+    keys: NDArray[np.int64],
+    parts: Mapping[str, NDArray[np.float32]],
+    neighbours: Neighbours,
+    tokens: QuestionTokens,
+    limit: int,
+) -> _Compared:
+    """Compare the best candidates token by token, and their neighbours as far as these are candidates, too."""
     import numpy as np
 
     from runtime.search import fusion
+    from runtime.search.dependence import dependence
+    from runtime.search.late_interaction import best_matches
+
+    scores = np.sum(list(parts.values()), axis=0)
+    best = np.lexsort((keys, -scores))[: max(COMPARED, limit)]
+    read = fusion.union(keys[best], neighbours.before[best], neighbours.after[best])
+    read = read[read > 0]
+    matches = best_matches(tokens, await index.tokens(read))
+    chosen = fusion.places(keys, read)
+    chosen = chosen[chosen >= 0]
+    keys, neighbours = keys[chosen], neighbours.at(chosen)
+    own, before, after = (fusion.places(read, each) for each in (keys, neighbours.before, neighbours.after))
+    matches = fusion.with_neighbours(matches, own, before, after, dependence(neighbours.words))
+    return _Compared(keys, neighbours, matches @ tokens.weights)
+
+
+def _parts(
+    keys: NDArray[np.int64],
+    found: _Found,
+    neighbours: Neighbours,
+    asked: Understood,
+    similar: NDArray[np.float32] | None = None,
+) -> Mapping[str, NDArray[np.float32]]:
+    """Return what each part adds to each candidate's score. `similar`: the similarity by tokens of each candidate."""
+    import numpy as np
+
+    from runtime.search import fusion
+    from runtime.search.dependence import dependence
 
     by_vector, by_keyword = found.shares
     parts: dict[str, NDArray[np.float32]] = {}
     weighs = np.full(len(keys), by_keyword, np.float32)
     if found.vector is not None:
-        parts["vector"] = np.float32(by_vector) * fusion.scaled(fusion.spread(keys, *found.vector))
+        embedded = np.isin(keys, found.vector.keys)
+        near = fusion.scaled(fusion.spread(keys, *found.vector))
+        if similar is not None:
+            near = fusion.mixed(near, fusion.scaled(np.where(embedded, similar, 0)))
+        parts["vector"] = np.float32(by_vector) * near
         # Entries without a vector are weighted by their words alone, as all entries are without an embedding.
-        weighs[~np.isin(keys, found.vector.keys)] = 1.0
+        weighs[~embedded] = 1.0
     if found.keyword is not None:
         parts["keyword"] = weighs * fusion.scaled(fusion.spread(keys, found.keyword.keys, found.keyword.scores))
     both: NDArray[np.float32] = np.sum(list(parts.values()), axis=0)
     before, after = fusion.places(keys, neighbours.before), fusion.places(keys, neighbours.after)
-    parts["neighbours"] = fusion.from_neighbours(both, before, after, neighbours.asks)
+    depends = dependence(neighbours.words)
+    parts["neighbours"] = fusion.from_neighbours(both, before, after, neighbours.asks, depends)
     if asked.author is not None:
         theirs = [number for number, author in enumerate(neighbours.authors) if folded(author) == asked.author]
         parts["author"] = np.float32(fusion.AUTHOR) * np.isin(neighbours.author, theirs)

@@ -15,14 +15,20 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
     Numbers = NDArray[np.int64]
     Flags = NDArray[np.bool_]
+    Shares = NDArray[np.float64]
 
+TOKENS: Final = 0.7
+"""The share of the similarity by tokens in the part `vector`; the rest is the cosine."""
+NEIGHBOUR_TOKENS: Final = 0.8
+"""A token of the question counts that much for an entry if a neighbour has the best match: what a short text is about
+is often said before or after it."""
 NEIGHBOUR: Final = 0.1
 """The share of each neighbour's score that an entry gets: an entry next to a hit is more likely to be one."""
 ANSWER: Final = 0.3
 """The share instead if the entry before it asks: the question's words are in the question, the wanted text is in the
 reply."""
-AUTHOR: Final = 0.2
-"""Added if the question names exactly one author and the entry is theirs."""
+AUTHOR: Final = 0.22
+"""Added to the entries of the one author that the question asks for."""
 DATE: Final = 0.2
 """Added at a time that the question mentions; it fades before and after."""
 
@@ -85,17 +91,33 @@ def relevance(cosine: NDArray[np.float64], share: NDArray[np.float64]) -> NDArra
     return fit
 
 
-def from_neighbours(scores: Floats, before: Numbers, after: Numbers, asks: Flags) -> Floats:
-    """Return what each candidate gets from its neighbours' scores.
+def from_neighbours(scores: Floats, before: Numbers, after: Numbers, asks: Flags, depends: Shares) -> Floats:
+    """Return what each candidate gets from its neighbours' scores, where both are short.
 
     `before` and `after` are places, -1 for a neighbour that does not exist or is no candidate; `asks` marks candidates
     that ask.
     """
-    padded = np.append(scores, np.float32(0))
+    padded = np.append(scores * depends, 0.0)
     asking = np.append(asks, np.False_)[before]
-    share = np.where(asking, np.float32(ANSWER), np.float32(NEIGHBOUR))
-    given: Floats = share * padded[before] + np.float32(NEIGHBOUR) * padded[after]
+    share = np.where(asking, ANSWER, NEIGHBOUR)
+    given: Floats = (depends * (share * padded[before] + NEIGHBOUR * padded[after])).astype(np.float32)
     return given
+
+
+def with_neighbours(matches: Floats, own: Numbers, before: Numbers, after: Numbers, depends: Shares) -> Floats:
+    """Return for some texts the best match of each token of the question in the text itself or, for less, in its
+    neighbours, at least 0. `own`, `before` and `after` are rows of `matches`, -1 for one that is not there."""
+    padded = np.vstack((matches, np.zeros((1, matches.shape[1]), np.float32)))
+    of_neighbours = np.maximum(np.maximum(padded[before], padded[after]), 0)
+    share = (NEIGHBOUR_TOKENS * depends).astype(np.float32)[:, None]
+    best: Floats = np.maximum(padded[own], share * of_neighbours)
+    return best
+
+
+def mixed(cosines: Floats, similar: Floats) -> Floats:
+    """Return one measure of two, each scaled to 0 … 1: the cosine of the text and the similarity of its tokens."""
+    both: Floats = np.float32(1 - TOKENS) * cosines + np.float32(TOKENS) * similar
+    return both
 
 
 def closeness(times: Numbers, spans: Sequence[TimeSpan]) -> Floats:

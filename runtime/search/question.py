@@ -17,7 +17,9 @@ from runtime.search.stop_words import STOP_WORDS
 EVERYTHING = EntryFilter()
 VECTOR_WEIGHT = 0.7
 KEYWORD_WEIGHT = 0.3
-"""The weights of the first design, section 2."""
+USER = "user"
+ROLES = frozenset({USER, "assistant"})
+"""Authors that are no names: whoever asks, and the agent that answers (the roles of a chat with a model)."""
 RECOMMENDED_THRESHOLD = 0.55
 """The recommended least relevance, which unrelated items do not reach: see docs/search.md for its cost."""
 LONGEST = 2_000
@@ -25,6 +27,7 @@ LONGEST = 2_000
 
 _LONGEST_NAME = 6  # words
 _WORD = re.compile(r"[^\W_]+")
+_FIRST_PERSON = re.compile(r"\b(?:i|me|my|mine|myself)\b", re.IGNORECASE)
 _POSSESSIVE = re.compile(r"['’]s\b", re.IGNORECASE)
 
 
@@ -85,9 +88,10 @@ class Question:
 class Understood:
     """The interpretation of a question.
 
-    `words`: to search for, in order, each once. `meaning`: the text to embed. `author`: the one author that it names,
-    in the spelling of `folded`. `spans`: the times that it mentions. `only_stop_words`: it has no other words, so they
-    are among `words`. `cut`: it is longer than what is read.
+    `words`: to search for, in order, each once. `meaning`: the text to embed. `author`: the one author whose entries
+    it asks for, in the spelling of `folded`: the one that it names, or the role USER if it speaks of whoever asks
+    ("my", "I") and there is that author. `spans`: the times that it mentions. `only_stop_words`: it has no other
+    words, so they are among `words`. `cut`: it is longer than what is read.
     """
 
     words: tuple[str, ...]
@@ -114,6 +118,8 @@ def understand(question: Question, authors: Sequence[str]) -> Understood:
         meaning = text
         words = tuple(word for word in everything if word not in STOP_WORDS)
     who = {author for author, _ in named}
+    if not who and _FIRST_PERSON.search(text) and USER in map(folded, authors):
+        who.add(USER)
     return Understood(
         words=words or everything,
         meaning=meaning,
@@ -133,7 +139,8 @@ def folded(author: str) -> str:
 @lru_cache(maxsize=64)
 def _names(authors: tuple[str, ...]) -> Mapping[tuple[str, ...], str | None]:
     """Return the names of authors: the whole name, or the first name if it is unique (else None)."""
-    names = {folded(author): tuple(folded(author).split()) for author in authors}
+    folds = {folded(author) for author in authors} - ROLES
+    names = {author: tuple(author.split()) for author in sorted(folds)}
     whole = {words: name for name, words in names.items() if len(words) <= _LONGEST_NAME}
     first: dict[tuple[str, ...], str | None] = {}
     for name, author in whole.items():

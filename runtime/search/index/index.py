@@ -76,24 +76,39 @@ class Scored(NamedTuple):
 
 class Matched(NamedTuple):
     """Results as in `Scored`, for the words of a question, with each entry's share of the words' total weight, 0 to 1:
-    1 for an entry of average length with each word."""
+    1 for an entry of average length with each word. `weights`: of each word that has a letter or digit, above 0: the
+    rarer it is, the higher."""
 
     keys: NDArray[np.int64]
     scores: NDArray[np.float32]
     shares: NDArray[np.float32]
+    weights: Mapping[str, float]
 
 
 class Neighbours(NamedTuple):
     """The neighbours of entries, one row for each key in the given order: the keys of the entries before and after
-    it (0: none), its author's number in `authors` (-1: none), its time in microseconds since 1970, UTC, and if its
-    text has a question mark."""
+    it (0: none), its author's number in `authors` (-1: none), its time in microseconds since 1970, UTC, if its text
+    has a question mark, and the number of words of the text."""
 
     before: NDArray[np.int64]
     after: NDArray[np.int64]
     author: NDArray[np.int64]
     time: NDArray[np.int64]
     asks: NDArray[np.bool_]
+    words: NDArray[np.int64]
     authors: Sequence[str]
+
+    def at(self, places: NDArray[np.int64]) -> Neighbours:
+        """Return these rows."""
+        return Neighbours(
+            self.before[places],
+            self.after[places],
+            self.author[places],
+            self.time[places],
+            self.asks[places],
+            self.words[places],
+            self.authors,
+        )
 
 
 class Index(ABC):

@@ -1,9 +1,9 @@
 """BM25 over an entry's text, its metadata (author and date) and its context, the texts before and after it.
 
 It equals FTS5's `bm25()` over a table with these three columns, without reading such a table: a word occurs in an
-entry's context as often as in its neighbours' texts. For one agent or one user, only their entries determine how rare a
-word is and how long entries are. So other users' memories never change the order, and scores reveal none of their
-words.
+entry's context as often as in its neighbours' texts, or less if one of the texts is long (`dependence`). For one agent
+or one user, only their entries determine how rare a word is and how long entries are. So other users' memories never
+change the order, and scores reveal none of their words.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from runtime.search.dependence import dependence
 from runtime.search.index.embedded.columns import Rows
 
 if TYPE_CHECKING:
@@ -51,8 +52,9 @@ class Sums:
     def __init__(self, places: int, entries: int, size: float) -> None:
         """`places`: how many; the index has so many `entries`, with so many words in all of them."""
         self.scores = np.zeros(places, np.float32)
+        self.weights: list[float] = []
+        """The weight of each added word by which the shares are weighted."""
         self._had = np.zeros(places, np.float32)
-        self._whole = 0.0
         self._entries = entries
         self._average = max(size / entries, 1.0) if entries else 1.0
 
@@ -63,34 +65,37 @@ class Sums:
         self.scores[at] += rarity(self._entries, len(at)) * often
         weight = log1p((self._entries - len(at) + 0.5) / (len(at) + 0.5))
         self._had[at] += weight * np.minimum(often, 1)
-        self._whole += weight
+        self.weights.append(weight)
 
     @property
     def shares(self) -> NDArray[np.float32]:
         """Return the share of all added words at each place."""
-        return self._had / np.float32(self._whole or 1)
+        return self._had / np.float32(sum(self.weights) or 1)
 
 
 def scores(words: Sequence[Postings], rows: Rows, scope: NDArray[np.bool_]) -> Sums:
     """Return the scores and shares of every entry in the scope, by key up to `rows.end`; 0 without any of the words."""
     end, size = rows.end, rows.size()
     sums = Sums(end, int(np.count_nonzero(scope)), float(size @ scope))
+    depends = dependence(rows.text_size[:end]).astype(np.float32)
     for word in words:
-        counts = _counts(word, rows, np.zeros(end, np.float32))
+        counts = _counts(word, rows, depends, np.zeros(end, np.float32))
         keys = np.flatnonzero(counts)
         keys = keys[scope[keys]]
         sums.add(keys, counts[keys], size[keys])
     return sums
 
 
-def _counts(word: Postings, rows: Rows, counts: NDArray[np.float32]) -> NDArray[np.float32]:
+def _counts(
+    word: Postings, rows: Rows, depends: NDArray[np.float32], counts: NDArray[np.float32]
+) -> NDArray[np.float32]:
     """Return how often the word occurs in each entry, weighted by column. An entry is the neighbour of one on each
     side, so no key occurs twice in one of these additions, except 0, which is no entry."""
     counts[word.text] = TEXT * word.text_counts
     counts[word.about] += ABOUT * word.about_counts
-    context = CONTEXT * word.text_counts
-    counts[rows.before[word.text]] += context
-    counts[rows.after[word.text]] += context
+    context = CONTEXT * word.text_counts * depends[word.text]
+    for neighbours in (rows.before[word.text], rows.after[word.text]):
+        counts[neighbours] += context * depends[neighbours]
     counts[0] = 0
     return counts
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from runtime.search.dependence import size_with_context
 from runtime.search.entry import ALL_SUBJECTS, EntryFilter
 from runtime.search.index.embedded.schema import (
     AGENT,
@@ -208,10 +209,8 @@ class Rows:
     def size(self) -> Keys:
         """Return the words of each entry with its context, by key up to `end`."""
         if self._size is None:
-            text = self.text_size[: self.end]
-            self._size = (
-                text + self.about_size[: self.end] + text[self.before[: self.end]] + text[self.after[: self.end]]
-            )
+            columns = (self.text_size, self.about_size, self.before, self.after)
+            self._size = size_with_context(*(column[: self.end] for column in columns))
         return self._size
 
     def handles(self, keys: Keys) -> Keys:

@@ -139,7 +139,7 @@ class IndexInMemory:
         sums = scores(places, rows, rows.wanted(EntryFilter(agent=wanted.agent, user=wanted.user)))
         keys = np.flatnonzero((sums.scores > 0) & self.wanted(wanted))
         keys, found = best(keys, sums.scores[keys], limit)
-        return Matched(rows.handles(keys), found, sums.shares[keys])
+        return Matched(rows.handles(keys), found, sums.shares[keys], self.tokenizer.spread(sums.weights, words))
 
     def nearest(
         self, vector: NDArray[np.float32], wanted: EntryFilter, limit: int, also: NDArray[np.int64] | None = None
@@ -171,7 +171,8 @@ class IndexInMemory:
         rows = self.rows
         keys = rows.keys(np.asarray(handles, np.int64))
         before, after = rows.handles(rows.before[keys]), rows.handles(rows.after[keys])
-        return Neighbours(before, after, rows.author[keys] - 1, rows.time[keys], rows.asks[keys], rows.authors)
+        author, time, asks, words = rows.author[keys] - 1, rows.time[keys], rows.asks[keys], rows.text_size[keys]
+        return Neighbours(before, after, author, time, asks, words, rows.authors)
 
     def entries(self, handles: Sequence[int]) -> Mapping[int, IndexEntry]:
         """See `Index.entries`."""

@@ -48,6 +48,12 @@ class Tokenizer:
             self._known.popitem(last=False)
         return [phrase for phrase in found if phrase]
 
+    def spread(self, weights: Sequence[float], words: Sequence[str]) -> dict[str, float]:
+        """Return the weight of each of these words that has a phrase; `weights`: of `phrases(words)`, in order."""
+        of_phrases = dict(zip(self.phrases(words), weights, strict=True))
+        phrases = {word: self._known.get(word[:_LONGEST_WORD], ()) for word in words}
+        return {word: of_phrases[phrase] for word, phrase in phrases.items() if phrase in of_phrases}
+
     def _learn(self, words: Sequence[str]) -> None:
         self._known.update(zip(words, self.split(words), strict=True))
 

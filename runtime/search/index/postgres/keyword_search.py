@@ -66,13 +66,14 @@ async def keyword(
     entries, size = await connection.fetchrow(_TOTALS + where.sql, *where.values)
     if not phrases or not entries:
         nothing = np.zeros(0, np.float32)
-        return Matched(np.zeros(0, np.int64), nothing, nothing)
+        return Matched(np.zeros(0, np.int64), nothing, nothing, {})
     postings = await _postings(connection, stems, phrases, wanted.agent)
     measured = await _measured(connection, postings, wanted)
     sums = _sums(postings, measured, entries, size)
     chosen = (sums.scores > 0) & measured.wanted
     keys, scores = best(measured.keys[chosen], sums.scores[chosen], limit)
-    return Matched(keys, scores, sums.shares[np.searchsorted(measured.keys, keys)])
+    shares = sums.shares[np.searchsorted(measured.keys, keys)]
+    return Matched(keys, scores, shares, tokenizer.spread(sums.weights, words))
 
 
 async def _postings(connection: Any, stems: Stems, phrases: Sequence[Phrase], agent: str | None) -> list[Postings]:

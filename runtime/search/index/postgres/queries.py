@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _PENDING = "SELECT id, hash, text FROM waiting JOIN entries USING (key) ORDER BY time DESC, key LIMIT $1"
-_NEIGHBOURS = "SELECT key, before, after, author, time, asks FROM places WHERE key = ANY($1::bigint[])"
+_NEIGHBOURS = "SELECT key, before, after, author, time, asks, text_size FROM places WHERE key = ANY($1::bigint[])"
 _ENTRIES = """
 SELECT e.key, e.id, p.agent, p."user", p.project, p.type, p.time, p.source, e.tags, e.text, e.hash, p.author, e."group",
     p."order", parts.name, e.line, e.rest, e.other_sources, p.subject, c.replaces, c.retracts
@@ -55,13 +55,12 @@ async def pending(connection: Any, limit: int) -> list[Pending]:
 async def neighbours(connection: Any, keys: NDArray[np.int64]) -> Neighbours:
     """See `Index.neighbours`."""
     found = {row[0]: row for row in await connection.fetch(_NEIGHBOURS, keys.tolist())}
-    rows = [found.get(key, (key, 0, 0, None, 0, False)) for key in keys.tolist()]
+    rows = [found.get(key, (key, 0, 0, None, 0, False, 0)) for key in keys.tolist()]
     numbers = {author: at for at, author in enumerate(dict.fromkeys(row[3] for row in rows if row[3] is not None))}
-    before, after, time = (np.array([row[at] for row in rows], np.int64) for at in (1, 2, 4))
+    before, after, time, words = (np.array([row[at] for row in rows], np.int64) for at in (1, 2, 4, 6))
     author = np.array([-1 if row[3] is None else numbers[row[3]] for row in rows], np.int64)
-    return Neighbours(
-        before, after, author, time, np.array([row[5] for row in rows], np.bool_), list(map(from_postgres, numbers))
-    )
+    asks = np.array([row[5] for row in rows], np.bool_)
+    return Neighbours(before, after, author, time, asks, words, list(map(from_postgres, numbers)))
 
 
 async def entries(connection: Any, keys: Sequence[int]) -> Mapping[int, IndexEntry]:
