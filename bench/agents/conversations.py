@@ -10,7 +10,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Final
 
-from bench.harness.dialogues import Conversation, Query
+from bench.harness.dialogues import Conversation, Query, Turn
 from runtime.clock import SYSTEM
 from runtime.crypto import MasterKey
 from runtime.daemon.program.memory_opening import RECALL
@@ -21,7 +21,7 @@ from runtime.memory.indexing.index_file import open_indexer
 from runtime.memory.open_memory import OpenMemory
 from runtime.memory.recall.store import RecallStore
 from runtime.search.embedding.embedder import Embedder
-from runtime.threads.content import TextPart
+from runtime.threads.content import Role, TextPart
 from runtime.threads.messages import Messages, NewMessage
 from runtime.threads.thread import Threads
 from runtime.tokens import estimate
@@ -56,8 +56,11 @@ class DialogueClock:
 
 
 class SpokenDialogues:
-    """Dialogues in the threads of a database: each is a user's, each of its sessions a thread, each turn a message
-    "Speaker: text", of the user if the first speaker of the dialogue said it, else of the agent."""
+    """Dialogues in the threads of a database: each is a user's, each of its sessions a thread, each turn a message.
+
+    What the speakers `user` and `assistant` say is stored as in a chat. With other speakers a message is "Speaker:
+    text", of the user if the first speaker of the dialogue said it, else of the agent.
+    """
 
     def __init__(self, database: Database, memory: OpenMemory, clock: DialogueClock) -> None:
         self._app = App(database, clock)
@@ -77,12 +80,7 @@ class SpokenDialogues:
             stored = []
             for turn in turns:
                 self._clock.time = turn.time.timestamp()
-                said = NewMessage(
-                    role="user" if turn.speaker == first else "assistant",
-                    parts=(TextPart(turn.script),),
-                    tokens=estimate(turn.script),
-                )
-                stored.append(messages.put(thread, [said]))
+                stored.append(messages.put(thread, [message_of(turn, first)]))
             for turn, [message] in zip(turns, await asyncio.gather(*stored), strict=True):
                 self._turns[thread.id, message.position] = turn.id
 
@@ -124,6 +122,16 @@ async def spoken(
             await memory.close()
     finally:
         await database.close()
+
+
+def message_of(turn: Turn, first: str) -> NewMessage:
+    """Return what was said; `first`: who speaks first in the dialogue."""
+    speaker: Role
+    if turn.speaker in {"user", "assistant"}:
+        text, speaker = turn.said, "user" if turn.speaker == "user" else "assistant"
+    else:
+        text, speaker = turn.script, "user" if turn.speaker == first else "assistant"
+    return NewMessage(role=speaker, parts=(TextPart(text),), tokens=estimate(text))
 
 
 def _user(conversation: Conversation) -> str:
