@@ -1,8 +1,9 @@
-"""`python -m bench.relevance --data FILE.jsonl`: the effect of a threshold on answers and on nonsense.
+"""`python -m bench.relevance --data FILE.jsonl …`: the effect of a threshold on answers and on nonsense.
 
-The conversations of the file are searched as in `bench.recall`, with each of the thresholds. Thirty questions unrelated
-to all content are asked about those conversations, this project's documentation, and the docstrings of Python's
-library; each is an agent of one memory.
+The conversations of the files are searched as in `bench.recall`. Thirty questions unrelated to all content are asked
+about those conversations, this project's documentation, and the docstrings of Python's library; each is an agent. The
+first table shows what thresholds of the relevance drop. The second compares the measures of fit that a hit has, each at
+the lowest threshold that no unrelated question passes, and at the one that at most one in a hundred passes.
 """
 
 from __future__ import annotations
@@ -11,26 +12,36 @@ import asyncio
 import importlib
 import inspect
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from itertools import islice
+from math import floor, inf
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_type_hints
 
-from bench.harness.dialogues import Conversation, read, score
+from bench.harness.dialogues import Corpus, Query, corpora
 from bench.harness.report import command_line, show
-from bench.recall import RECOMMENDED, Progress, agent_of, open_filled, opened_embedder, searched
+from bench.recall.constants import DEFAULT
+from bench.recall.memory import HITS, Progress, agent_of, filled, opened_embedder, remembered
+from bench.recall.scores import Ranking, outcomes, together
 from runtime.cli.terminal.progress import progress_bar
 from runtime.errors import SymbiontError
 from runtime.memory.chunking import chunks
 from runtime.memory.item import Item
-from runtime.memory.open_memory import OpenMemory
+from runtime.memory.open_memory import FoundHit, OpenMemory
+from runtime.search.engine import CANDIDATES, DIGITS
 from runtime.search.entry import EntryFilter
 from runtime.search.question import RECOMMENDED_THRESHOLD, Question
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 THRESHOLDS = (0.0, 0.4, 0.5, RECOMMENDED_THRESHOLD, 0.6)
 TEXTS = 600
 """Maximum texts of each of the two other collections."""
+PASSING: Final = (0.0, 0.01)
+"""The shares of the unrelated questions that pass a threshold of the second table."""
 _CHUNK = 800
 _DOCS = Path(__file__).parent.parent / "docs"
 _MODULES = [
@@ -136,77 +147,157 @@ def library() -> Iterator[str]:
                     yield f"{name}.{called}: {said}"[:1000]
 
 
+class Fitting(NamedTuple):
+    """The hits of a question, best first. `values`: of each measure of fit, in a row for each hit; NaN: it has none."""
+
+    agent: str
+    text: str
+    found: Sequence[str]
+    values: NDArray[np.float64]
+
+
+class Asked(NamedTuple):
+    """A corpus, its questions with their conversations, and what they find, in the same order."""
+
+    corpus: str
+    questions: Sequence[tuple[str, Query]]
+    fitting: Sequence[Fitting]
+
+
+def measures_of_fit() -> tuple[str, ...]:
+    """Return the numbers of a hit that can be compared between searches."""
+    hints = get_type_hints(FoundHit)
+    return tuple(name for name, hint in hints.items() if name != "score" and hint in {float, float | None})
+
+
 async def measure(
-    conversations: Sequence[Conversation], embedding: str, thresholds: Sequence[float], texts: int
-) -> list[dict[str, Any]]:
-    """Return for each threshold recall@10, the share of questions with a hit, and the nonsense questions with a hit."""
-    embedder = await opened_embedder(embedding)
-    weights = (0.0, 1.0) if embedder is None else RECOMMENDED
-    with tempfile.TemporaryDirectory() as folder, progress_bar("relevance") as progress:
-        memory = await open_filled(conversations, embedder, Path(folder), progress)
-        try:
-            agents = [agent_of(conversation) for conversation in conversations]
-            for agent, said in (("documentation", documentation()), ("library", library())):
-                now, some = conversations[0].now, islice(said, texts)
-                items = [Item(agent_id=agent, memory_type="semantic", timestamp=now, text=text) for text in some]
-                await memory.store.append(items)
-                agents.append(agent)
-            await memory.sync()
-            await memory.embed(progress=progress)
-            return [await _at(memory, conversations, agents, weights, threshold, progress) for threshold in thresholds]
-        finally:
-            await memory.close()
-
-
-async def _at(
-    memory: OpenMemory,
-    conversations: Sequence[Conversation],
-    agents: Sequence[str],
-    weights: tuple[float, float],
-    threshold: float,
-    progress: Progress,
+    measured: Sequence[Corpus], embedding: str, thresholds: Sequence[float], texts: int
 ) -> dict[str, Any]:
-    rankings = await searched(memory, conversations, weights, progress, threshold)
-    passed = []
-    for agent in agents:
-        for text in NONSENSE:
-            question = Question(
-                text=text, now=conversations[0].now, limit=1, wanted=EntryFilter(agent=agent), threshold=threshold
-            )
-            passed += [f"{agent}: {text}" for _ in (await memory.search(question)).hits]
+    """Return the rows of both tables: at each threshold of the relevance, and at the lowest one of each measure of fit
+    that an unrelated question does not pass, recall@10 and the share of questions with a hit."""
+    asked: list[Asked] = []
+    nonsense: list[Fitting] = []
+    with progress_bar("relevance") as progress:
+        for corpus in measured:
+            embedder = await opened_embedder(embedding)
+            batches = [remembered(conversation) for conversation in corpus.conversations]
+            async with filled(batches, embedder, progress) as memory:
+                asked.append(await _asked(memory, corpus, progress))
+                for conversation in corpus.conversations:
+                    nonsense += await _of_nonsense(memory, agent_of(conversation), conversation.now)
+        now = measured[0].conversations[0].now
+        others = {
+            agent: [
+                Item(agent_id=agent, memory_type="semantic", timestamp=now, text=text) for text in islice(said, texts)
+            ]
+            for agent, said in (("documentation", documentation()), ("library", library()))
+        }
+        async with filled(list(others.values()), await opened_embedder(embedding), progress) as memory:
+            for agent in others:
+                nonsense += await _of_nonsense(memory, agent, now)
     return {
-        "threshold": threshold,
-        "recall_10": score(rankings)["together"].recall_10,
-        "find_anything": sum(bool(found) for _, found in rankings) / len(rankings),
-        "nonsense": len(agents) * len(NONSENSE),
-        "nonsense_that_finds": passed,
+        "thresholds": [_at(each, nonsense, "relevance", value) for value in thresholds for each in asked],
+        "measures": [
+            _at(each, nonsense, name, _lowest(nonsense, name, share)) | {"share": share}
+            for name in measures_of_fit()
+            for share in PASSING
+            for each in asked
+        ],
     }
 
 
-def table(rows: Sequence[dict[str, Any]]) -> str:
-    """Return the measurement as a Markdown table."""
-    lines = ["| threshold | recall@10 | find anything | nonsense that finds anything |", "|---|---:|---:|---:|"]
-    for row in rows:
-        found = f"{len(row['nonsense_that_finds'])} of {row['nonsense']}"
-        lines.append(f"| {row['threshold']:g} | {row['recall_10']:.3f} | {row['find_anything']:.3f} | {found} |")
+async def _asked(memory: OpenMemory, corpus: Corpus, progress: Progress) -> Asked:
+    questions = [(conversation, query) for conversation in corpus.conversations for query in conversation.queries]
+    fitting = []
+    for done, (conversation, query) in enumerate(questions):
+        progress("searching", done, len(questions))
+        fitting.append(await _fitting(memory, agent_of(conversation), query.q, conversation.now))
+    return Asked(corpus.source, [(conversation.conv, query) for conversation, query in questions], fitting)
+
+
+async def _of_nonsense(memory: OpenMemory, agent: str, now: datetime) -> list[Fitting]:
+    return [await _fitting(memory, agent, text, now) for text in NONSENSE]
+
+
+async def _fitting(memory: OpenMemory, agent: str, text: str, now: datetime) -> Fitting:
+    """Ask for all candidates: which of them pass a threshold is a matter of their values."""
+    import numpy as np
+
+    weights = DEFAULT if memory.embedder else (0.0, 1.0)
+    wanted = EntryFilter(agent=agent)
+    question = Question(
+        text=text, now=now, limit=CANDIDATES, wanted=wanted, vector_weight=weights[0], keyword_weight=weights[1]
+    )
+    hits = (await memory.search(question)).hits
+    names = measures_of_fit()
+    values = np.array([[getattr(hit, name) for name in names] for hit in hits], np.float64).reshape(-1, len(names))
+    return Fitting(agent, text, [hit.item.source_uri or "" for hit in hits], values)
+
+
+def _lowest(nonsense: Sequence[Fitting], measure: str, share: float) -> float:
+    """Return the lowest threshold that at most this share of the unrelated questions passes."""
+    best = sorted((_best(each, measure) for each in nonsense), reverse=True)
+    return max(0.0, round(best[floor(share * len(best))] + 10**-DIGITS, DIGITS))
+
+
+def _best(fitting: Fitting, measure: str) -> float:
+    """Return the highest value among the hits; less than any number if there is none."""
+    import numpy as np
+
+    values = fitting.values[:, measures_of_fit().index(measure)]
+    return float(np.max(values, initial=-inf, where=~np.isnan(values)))
+
+
+def _at(asked: Asked, nonsense: Sequence[Fitting], measure: str, threshold: float) -> dict[str, Any]:
+    column = measures_of_fit().index(measure)
+    rankings = [
+        Ranking(
+            conversation, query, [each.found[at] for at in (each.values[:, column] >= threshold).nonzero()[0][:HITS]]
+        )
+        for (conversation, query), each in zip(asked.questions, asked.fitting, strict=True)
+    ]
+    usual = together(outcomes(rankings))
+    return {
+        "corpus": asked.corpus,
+        "measure": measure,
+        "threshold": threshold,
+        "recall_10": usual and usual.recall_10,
+        "find_anything": sum(bool(each.found) for each in rankings) / len(rankings) if rankings else None,
+        "nonsense": len(nonsense),
+        "nonsense_that_finds": [f"{each.agent}: {each.text}" for each in nonsense if _best(each, measure) >= threshold],
+    }
+
+
+def table(report: dict[str, Any]) -> str:
+    """Return the measurements as Markdown tables."""
+    columns = "recall@10 | find anything | nonsense that finds anything |"
+    lines = [f"| corpus | threshold | {columns}", "|---|---:|---:|---:|---:|"]
+    lines += [f"| {row['corpus']} | {row['threshold']:g} | {_cells(row)}" for row in report["thresholds"]]
+    lines += ["", f"| measure | corpus | threshold | {columns}", "|---|---|---:|---:|---:|---:|"]
+    for row in report["measures"]:
+        lines.append(f"| {row['measure']} | {row['corpus']} | {row['threshold']:.3f} | {_cells(row)}")
     return "\n".join(lines)
+
+
+def _cells(row: dict[str, Any]) -> str:
+    shares = ("" if row[name] is None else f"{row[name]:.3f}" for name in ("recall_10", "find_anything"))
+    return f"{' | '.join(shares)} | {len(row['nonsense_that_finds'])} of {row['nonsense']} |"
 
 
 def main(given: Sequence[str] | None = None) -> int:
     """Measure and print. Returns 2 for an invalid file."""
     parser = command_line("relevance", __doc__, texts=(TEXTS, "texts of each of the other collections"))
-    parser.add_argument("--data", type=Path, required=True, help="the dialogues, one JSON object per line")
+    parser.add_argument("--data", type=Path, nargs="+", required=True, help="the dialogues, one JSON object per line")
     parser.add_argument("--embedding", choices=("local", "hashing", "none"), default="local")
-    parser.add_argument("--threshold", type=float, action="append", help="a threshold to measure; may be repeated")
+    parser.add_argument("--threshold", type=float, action="append", help="a relevance to measure; may be repeated")
     options = parser.parse_args(given)
     try:
-        conversations = read(options.data)
         thresholds = options.threshold or THRESHOLDS
-        rows = asyncio.run(measure(conversations, options.embedding, thresholds, options.texts))
+        report = asyncio.run(measure(corpora(options.data), options.embedding, thresholds, options.texts))
     except SymbiontError as error:
         print(f"bench.relevance: {error.line()}", file=sys.stderr)
         return 2
-    show(rows, table, as_json=options.json)
+    show(report, table, as_json=options.json)
     return 0
 
 

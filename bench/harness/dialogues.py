@@ -1,25 +1,23 @@
-"""Dialogues with questions whose answers are known, and scores of rankings.
+"""Dialogues with questions whose answers are known.
 
 A file has one conversation per line, as JSON: `conv`, `items` (`id`, `session`, `iso`, `speaker`, `text`, `caption`)
-and `queries` (`q`, `cat`, `evidence`: the ids of the items that answer it). `speaker` and `caption` may be left out.
-This is the form of the LoCoMo dialogues, which are not part of this project.
+and `queries` (`q`, `cat`, `evidence`: the ids of the items that answer it). Optional: `speaker` and `caption`, `source`
+and `licence` of the conversation, and `kind` of a query, its category in the source. No such file is part of this
+project.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from math import log2
 from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
 from runtime.errors import UsageError
 
-ORIGIN = "LoCoMo (Maharana et al., 2024, github.com/snap-research/locomo)"
-LICENCE = "CC BY-NC 4.0"
 ADVERSARIAL = "adversarial"
 """Questions that ask one speaker for something that the other one said."""
 TOGETHER = ("single_hop", "multi_hop", "temporal", "open_domain")
@@ -57,6 +55,7 @@ class Query(BaseModel):
 
     q: str
     cat: str
+    kind: str | None = None
     evidence: list[str]
 
 
@@ -64,6 +63,8 @@ class Conversation(BaseModel):
     """Turns in order, and questions about them."""
 
     conv: str
+    source: str | None = None
+    licence: str | None = None
     items: list[Turn]
     queries: list[Query]
 
@@ -71,6 +72,42 @@ class Conversation(BaseModel):
     def now(self) -> datetime:
         """The time of the questions: a day after the last turn."""
         return max(turn.time for turn in self.items) + timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """All conversations of one source; `licences` are those that their lines name."""
+
+    source: str
+    licences: tuple[str, ...]
+    conversations: tuple[Conversation, ...]
+
+    @property
+    def described(self) -> str:
+        """The source and its licence, for a caption."""
+        return f"{self.source}, licence: {' and '.join(self.licences) or 'not given'}"
+
+
+def corpora(files: Sequence[Path]) -> list[Corpus]:
+    """Return the conversations of these files by source. Those without one are a corpus with the name of their file.
+
+    Raises UsageError as `read` does, and if a source has two conversations of the same name.
+    """
+    found: dict[str, list[Conversation]] = {}
+    for file in files:
+        for conversation in read(file):
+            source = conversation.source or f"{file.name} (source not given)"
+            same = found.setdefault(source, [])
+            if any(conversation.conv.lower() == other.conv.lower() for other in same):
+                raise UsageError(
+                    f"{file}: a conversation {conversation.conv} of {source} was read before",
+                    hint="give each file once, and each conversation its own `conv`",
+                )
+            same.append(conversation)
+    return [
+        Corpus(source, tuple(dict.fromkeys(each.licence for each in those if each.licence)), tuple(those))
+        for source, those in found.items()
+    ]
 
 
 def read(file: Path) -> list[Conversation]:
@@ -102,45 +139,3 @@ def _conversation(file: Path, number: int, line: str) -> Conversation:
     if not conversation.items:
         raise UsageError(f"{file}:{number} is not a dialogue: it has no items")
     return conversation
-
-
-@dataclass(frozen=True, slots=True)
-class Score:
-    """Average scores of some questions: the share of the evidence among the first 5 and 10 hits, and nDCG of the first
-    10."""
-
-    queries: int
-    recall_5: float
-    recall_10: float
-    ndcg_10: float
-
-
-def score(rankings: Iterable[tuple[Query, Sequence[str]]]) -> Mapping[str, Score]:
-    """Return the scores of rankings (ids, best first) by category, and under `together` of the usual four.
-
-    Questions without evidence are skipped.
-    """
-    found: dict[str, list[tuple[float, float, float]]] = {}
-    for query, ranking in rankings:
-        evidence = set(query.evidence)
-        if evidence:
-            found.setdefault(query.cat, []).append(
-                (_recall(ranking[:5], evidence), _recall(ranking[:10], evidence), _ndcg(ranking[:10], evidence))
-            )
-    scores = {category: _average(rows) for category, rows in sorted(found.items())}
-    together = [row for category in TOGETHER for row in found.get(category, ())]
-    return scores | ({"together": _average(together)} if together else {})
-
-
-def _average(rows: Sequence[tuple[float, float, float]]) -> Score:
-    recall_5, recall_10, ndcg_10 = (sum(column) / len(rows) for column in zip(*rows, strict=True))
-    return Score(len(rows), recall_5, recall_10, ndcg_10)
-
-
-def _recall(ranking: Sequence[str], evidence: set[str]) -> float:
-    return len(evidence.intersection(ranking)) / len(evidence)
-
-
-def _ndcg(ranking: Sequence[str], evidence: set[str]) -> float:
-    gained = sum(1 / log2(place + 1) for place, turn in enumerate(ranking, 1) if turn in evidence)
-    return gained / sum(1 / log2(place + 1) for place in range(1, min(len(evidence), 10) + 1))

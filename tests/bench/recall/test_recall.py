@@ -4,98 +4,47 @@ from __future__ import annotations
 
 import json
 import os
-from math import log2
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bench import recall
-from bench.harness.dialogues import ORIGIN, Query, read, score
+from bench.agents.conversations import message_of
+from bench.harness.dialogues import Conversation, corpora, read
+from bench.recall.__main__ import main
+from bench.recall.constants import DEFAULT, constants, each_moved, grid, moved
+from bench.recall.memory import opened_embedder
 from runtime.errors import UsageError
 from runtime.search.embedding import default_embedding
 from runtime.search.engine import CANDIDATES
+from runtime.threads.content import TextPart
+from tests.bench.recall.dialogues import dialogue, written
 from tests.lanes import LONG
 
 DATA = os.environ.get("SYMBIONT_DATA")
 here = pytest.mark.skipif(not DATA, reason="SYMBIONT_DATA is not set: the dialogues are not here")
 
-SAID = [
-    ("1", 1, "Ada", "What became of the old lighthouse?", None),
-    ("2", 1, "Ben", "They sold it to a painter from Bergen.", "a photo of a white tower"),
-    ("3", 1, "Ada", "The cat had kittens, four of them.", None),
-    ("4", 2, "Ben", "My bicycle was stolen from the station.", None),
-    ("5", 2, "Ada", "Take mine, I go on foot.", None),
-]
-ASKED = [
-    ("How many kittens did Ada's cat have?", "single_hop", ["3"]),
-    ("Who bought the lighthouse?", "multi_hop", ["2"]),
-    ("What was stolen from Ada?", "adversarial", ["4"]),
-    ("Who has no evidence?", "temporal", []),
-]
-
-
-def dialogue() -> dict[str, Any]:
-    """Return one conversation, as a line of a file."""
-    return {
-        "conv": "Talk-1",
-        "items": [
-            {
-                "id": id_,
-                "session": session,
-                "iso": f"2024-03-0{session}T10:00:00",
-                "speaker": who,
-                "text": text,
-                "caption": caption,
-            }
-            for id_, session, who, text, caption in SAID
-        ],
-        "queries": [{"q": text, "cat": category, "evidence": evidence} for text, category, evidence in ASKED],
-    }
-
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    path = tmp_path / "dialogues.jsonl"
-    path.write_text(json.dumps(dialogue()) + "\n", encoding="utf-8")
-    return path
+    return written(tmp_path / "dialogues.jsonl", dialogue())
 
 
 def measured(file: Path, capsys: pytest.CaptureFixture[str], *more: str) -> dict[str, Any]:
-    assert recall.main(["--data", str(file), "--json", *more]) == 0
+    assert main(["--json", *more, "--data", str(file)]) == 0
     report = json.loads(capsys.readouterr().out)
     assert isinstance(report, dict)
     return report
 
 
 def runs(report: dict[str, Any]) -> dict[str, Any]:
-    return {run["name"]: run["scores"] for run in report["runs"]}
+    [corpus] = report["corpora"]
+    return {run["name"]: run["scores"] for run in corpus["runs"]}
 
 
-def test_recall_is_the_share_of_the_evidence_among_the_first() -> None:
-    query = Query(q="?", cat="temporal", evidence=["a", "b", "c", "d"])
-    found = score([(query, ["a", "x", "x", "x", "x", "b", "x", "x", "x", "x"])])["temporal"]
-    assert (found.queries, found.recall_5, found.recall_10) == (1, 0.25, 0.5)
-
-
-def test_ndcg_counts_how_far_up_the_evidence_is() -> None:
-    query = Query(q="?", cat="temporal", evidence=["a", "b"])
-    ideal = 1 + 1 / log2(3)
-    assert score([(query, ["b", "a"])])["temporal"].ndcg_10 == pytest.approx(1)
-    assert score([(query, ["x", "a"])])["temporal"].ndcg_10 == pytest.approx(1 / log2(3) / ideal)
-    assert score([(query, [])])["temporal"].ndcg_10 == 0
-
-
-def test_a_short_ranking_is_measured_against_all_of_the_evidence() -> None:
-    query = Query(q="?", cat="temporal", evidence=["a", "b"])
-    assert score([(query, ["a"])])["temporal"].ndcg_10 == pytest.approx(1 / (1 + 1 / log2(3)))
-
-
-def test_adversarial_questions_are_averaged_apart() -> None:
-    good, bad = (Query(q="?", cat=category, evidence=["a"]) for category in ("single_hop", "adversarial"))
-    found = score([(good, ["a"]), (bad, ["b"])])
-    assert found["together"].recall_10 == 1
-    assert found["adversarial"].recall_10 == 0
+def weights(report: dict[str, Any]) -> list[tuple[float | None, float | None]]:
+    [corpus] = report["corpora"]
+    return [(run["vector_weight"], run["keyword_weight"]) for run in corpus["runs"]]
 
 
 def test_the_product_is_measured_beside_plain_fts5_and_plain_cosine(
@@ -103,14 +52,8 @@ def test_the_product_is_measured_beside_plain_fts5_and_plain_cosine(
 ) -> None:
     report = measured(file, capsys, "--embedding", "hashing")
     assert report["embedding"] == "hashing"
-    assert report["data"] == {"origin": ORIGIN, "licence": "CC BY-NC 4.0"}
-    assert list(runs(report)) == ["plain FTS5", "plain cosine", "search, default", "search, recommended"]
-    assert [(run["vector_weight"], run["keyword_weight"]) for run in report["runs"]] == [
-        (None, None),
-        (None, None),
-        (0.7, 0.3),
-        (0.6, 0.4),
-    ]
+    assert list(runs(report)) == ["plain FTS5", "plain cosine", "search"]
+    assert weights(report) == [(None, None), (None, None), DEFAULT]
     for scores in runs(report).values():
         assert scores["together"]["queries"] == 2
         assert scores["adversarial"]["queries"] == 1
@@ -126,14 +69,14 @@ def test_without_an_embedding_only_words_are_measured(file: Path, capsys: pytest
 
 def test_weights_that_are_given_are_measured_alone(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     report = measured(file, capsys, "--embedding", "hashing", "--vector-weight", "0.25")
-    assert [run["keyword_weight"] for run in report["runs"]] == [None, None, 0.75]
+    assert weights(report)[-1] == (0.25, 0.75)
 
 
 def test_the_tool_of_agents_is_measured_beside_it(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     both = ("--through", "memory", "conversation_search")
     report = measured(file, capsys, "--embedding", "hashing", *both)
     assert list(runs(report))[-1] == "conversation_search"
-    assert len(report["runs"]) == 5
+    assert len(runs(report)) == 4
     alone = measured(file, capsys, "--embedding", "none", "--through", "conversation_search")
     assert list(runs(alone)) == ["conversation_search"]
     scores = runs(alone)["conversation_search"]
@@ -141,11 +84,112 @@ def test_the_tool_of_agents_is_measured_beside_it(file: Path, capsys: pytest.Cap
     assert scores["together"]["recall_5"] == 1
 
 
-def test_the_table_names_whose_the_dialogues_are(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert recall.main(["--data", str(file), "--embedding", "none"]) == 0
+def test_what_users_and_assistants_say_is_stored_as_in_a_chat() -> None:
+    line = dialogue()
+    for turn, speaker in zip(line["items"], ("assistant", "user", "Ada", "assistant", "Ben"), strict=True):
+        turn["speaker"] = speaker
+    turns = Conversation.model_validate(line).items
+    stored = [message_of(turn, "assistant") for turn in turns]
+    assert [message.role for message in stored] == ["assistant", "user", "assistant", "assistant", "assistant"]
+    texts = (turns[0].said, turns[1].said, turns[2].script)
+    assert [message.parts for message in stored[:3]] == [(TextPart(text),) for text in texts]
+    assert message_of(turns[2], "Ada").role == "user"
+
+
+def test_there_is_a_row_for_each_source_and_way_of_searching(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    here = written(tmp_path / "here.jsonl", dialogue("Talk-1"), dialogue("Talk-2"))
+    known = written(
+        tmp_path / "known.jsonl",
+        dialogue("Talk-1", source="Talks", licence="CC BY 4.0"),
+        dialogue("Talk-1", source="Letters"),
+    )
+    assert main(["--embedding", "none", "--data", str(here), str(known)]) == 0
     shown = capsys.readouterr().out
-    assert "LoCoMo" in shown
-    assert "CC BY-NC 4.0" in shown
+    for name in ("here.jsonl (source not given)", "Talks", "Letters"):
+        for way in ("questions | ", "plain FTS5 | 0.500 | ", "search 0/1 | 1.000 | "):
+            assert f"| {name} | {way}" in shown
+    assert "\nTalks, licence: CC BY 4.0.\n" in shown
+    assert "\nLetters, licence: not given.\n" in shown
+
+
+def test_a_file_that_is_given_twice_is_refused(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--embedding", "none", "--data", str(file), str(file)]) == 2
+    assert "a conversation Talk-1 of dialogues.jsonl (source not given) was read before" in capsys.readouterr().err
+
+
+def test_all_licences_of_a_source_are_named(tmp_path: Path) -> None:
+    lines = [
+        dialogue(f"Talk-{number}", source="Talks", licence=licence) for number, licence in enumerate(("A", "B", "A"))
+    ]
+    [corpus] = corpora([written(tmp_path / "talks.jsonl", *lines)])
+    assert corpus.described == "Talks, licence: A and B"
+
+
+def test_groups_show_the_search_beside_what_it_is_compared_with(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(tmp_path / "talks.jsonl", dialogue("Talk-1", kind="update", source="Talks"))
+    assert main(["--embedding", "hashing", "--by", "category", "kind", "conversation", "--data", str(file)]) == 0
+    shown = capsys.readouterr().out
+    for group in ("category | questions", "adversarial | 1", "kind | questions", "update | 2", "Talk-1 | 2"):
+        assert f"| {group} | " in shown
+    assert "recall@10 plain FTS5 | recall@10 plain cosine | recall@10 search | recall@10 difference" in shown
+
+
+def test_constants_are_moved_and_chosen_in_one_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, before = written(tmp_path / "talks.jsonl", dialogue("Talk-1"), dialogue("Talk-2")), constants(DEFAULT)
+    report = measured(file, capsys, "--embedding", "hashing", "--vary", "AUTHOR", "ANSWER", "--leave-one-out")
+    [corpus] = report["corpora"]
+    assert constants(DEFAULT) == before == report["constants"]
+    varied = each_moved(["AUTHOR", "ANSWER"], DEFAULT)
+    assert [each["setting"] for each in corpus["moved"]] == [dict(setting) for setting in varied]
+    assert all(each["scores"]["together"]["queries"] == 4 for each in corpus["moved"])
+    settings = {*varied, *grid(None, DEFAULT)}
+    assert corpus["searches_in_settings"]["number"] == (len(settings) - 1) * 8
+    assert sum(each["times"] for each in report["leave_one_out"]["chosen"]) == 2
+    assert report["leave_one_out"]["corpora"][0]["scores"]["together"]["queries"] == 4
+
+
+def test_tables_show_the_effect_of_each_constant(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = written(tmp_path / "talks.jsonl", dialogue("Talk-1", source="Talks"), dialogue("Talk-2", source="Talks"))
+    (grid_file := tmp_path / "grid.json").write_text('{"DATE": [0.35]}')
+    given = ["--embedding", "none", "--vary", "DATE", "--leave-one-out", str(grid_file), "--data", str(file)]
+    assert main(given) == 0
+    shown = capsys.readouterr().out
+    date = constants(DEFAULT)["DATE"]
+    for to in moved("DATE", date):
+        assert f"| DATE | {date:g} | {to:g} | Talks | 0 | 0 | 0 |" in shown
+    assert "| Talks | chosen on all other conversations | 1.000 |" in shown
+    assert "Chosen (times): as it is (2)." in shown
+    assert "searches in other settings took" in shown
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        (["--vary", "COLOUR"], "the scoring has no constant COLOUR"),
+        (["--leave-one-out", "no-grid.json"], "no-grid.json cannot be read"),
+        (["--vary", "--through", "conversation_search"], "constants are moved in searches of the memory"),
+        (["--leave-one-out"], "one conversation cannot be left out"),
+    ],
+)
+def test_a_wrong_option_is_one_line_and_exit_code_2(
+    file: Path, capsys: pytest.CaptureFixture[str], given: list[str], reason: str
+) -> None:
+    assert main(["--embedding", "none", *given, "--data", str(file)]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert len(said.err.splitlines()) == 1
+    assert reason in said.err
+
+
+async def test_a_question_is_embedded_once() -> None:
+    embedder = await opened_embedder("hashing")
+    assert embedder is not None
+    assert await embedder.embed_question("where is it") is await embedder.embed_question("where is it")
+    await embedder.close()
 
 
 @LONG
@@ -176,7 +220,7 @@ def test_a_wrong_file_is_one_line_and_exit_code_2(
     path = tmp_path / "wrong.jsonl"
     if content is not None:
         path.write_bytes(content)
-    assert recall.main(["--data", str(path), "--embedding", "none"]) == 2
+    assert main(["--data", str(path), "--embedding", "none"]) == 2
     said = capsys.readouterr()
     assert said.out == ""
     assert len(said.err.splitlines()) == 1
@@ -186,7 +230,7 @@ def test_a_wrong_file_is_one_line_and_exit_code_2(
 
 def test_weights_that_find_nothing_are_one_line_and_exit_code_2(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     weights = ("--vector-weight", "0", "--keyword-weight", "0")
-    assert recall.main(["--data", str(file), "--embedding", "hashing", *weights]) == 2
+    assert main(["--data", str(file), "--embedding", "hashing", *weights]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
@@ -222,9 +266,8 @@ def test_by_keyword_alone_three_of_four_come_back(beginning: Path, capsys: pytes
 @pytest.mark.skipif(default_embedding() is None, reason="the embedding local is not installed")
 def test_with_meaning_more_comes_back(beginning: Path, capsys: pytest.CaptureFixture[str]) -> None:
     scores = runs(measured(beginning, capsys))
-    for name in ("search, default", "search, recommended"):
-        assert scores[name]["together"]["recall_10"] >= 0.77
-        assert scores[name]["together"]["ndcg_10"] >= 0.60
-        assert scores[name]["adversarial"]["recall_10"] >= 0.78
-        for plain in ("plain cosine", "plain FTS5"):
-            assert scores[name]["together"]["recall_10"] > scores[plain]["together"]["recall_10"]
+    assert scores["search"]["together"]["recall_10"] >= 0.77
+    assert scores["search"]["together"]["ndcg_10"] >= 0.60
+    assert scores["search"]["adversarial"]["recall_10"] >= 0.78
+    for plain in ("plain cosine", "plain FTS5"):
+        assert scores["search"]["together"]["recall_10"] > scores[plain]["together"]["recall_10"]
