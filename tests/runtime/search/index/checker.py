@@ -1,4 +1,4 @@
-"""Checks that the tables of an index file agree: entries, words, tags, parts and vectors."""
+"""Checks that the tables of an index file agree: entries, words, tags, parts, vectors and token bits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from runtime.search.index.embedded.schema import TAGS
 from runtime.search.index.embedded.sqlcipher import connect
-from tests.runtime.search.index.entries import vector
+from tests.runtime.search.index.entries import bits, vector
 
 
 def key_of(path: Path) -> bytes | None:
@@ -19,7 +19,8 @@ def key_of(path: Path) -> bytes | None:
 
 
 def agree(path: Path) -> int:
-    """Return the number of entries. Raises AssertionError with the difference. Vectors must be those of their texts."""
+    """Return the number of entries. Raises AssertionError with the difference. Vectors and token bits must be those of
+    their texts."""
     with contextlib.closing(connect(path, key_of(path), timeout=10)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         # With rank 1 the words are compared with the texts of the entries.
@@ -38,4 +39,7 @@ def agree(path: Path) -> int:
             assert np.allclose(numbers, vector(entries[key][2], len(numbers)), atol=1e-6)
         meta = dict(connection.execute("SELECT name, value FROM meta"))
         assert not vectors or {4 * meta["dimension"]} == {len(kept) for kept in vectors.values()}
+        tokens = dict(connection.execute("SELECT key, bits FROM tokens"))
+        assert tokens == {key: bits(entries[key][2]) for key in tokens}
+        assert not tokens or meta["token_bits"]
         return len(entries)

@@ -17,7 +17,7 @@ from runtime.search.errors import IndexFailed
 from runtime.search.index import open_index
 from runtime.search.index.index import Index
 from tests.runtime.search.index.checker import key_of
-from tests.runtime.search.index.entries import DIMENSION, EVERYTHING, WHEN, embed, entry
+from tests.runtime.search.index.entries import DIMENSION, EVERYTHING, TOKEN_BITS, WHEN, embed_with_tokens, entry
 
 WORDS = ["alpha", "beta", "gamma", "delta", "zebra", "horse", "running", "house", "river", "mountain"]
 
@@ -53,7 +53,7 @@ async def step(index: Index, part: str, number: int) -> None:
         generation, length = map(int, revision.split("."))
         after = f"{generation}.{length + 3}"
         assert await index.grow(part, "reviewer", revision, after, content(part, after)[length:])
-    await embed(index, 25)
+    await embed_with_tokens(index, 25)
     if number % 11 == 10:
         await index.drop([part])
 
@@ -62,7 +62,7 @@ async def work(path: Path, parts: list[str], steps: int, url: str | None = None)
     """Do many steps and report each when it is done. `url`: of the Qdrant server with the index."""
     choice = None if url is None else Variant(name="qdrant")
     index = await open_index(choice, path, {} if url is None else {"url": url}, key=key_of(path))
-    await index.use_model("m", DIMENSION)
+    await index.use_model("m", DIMENSION, TOKEN_BITS)
     for number in range(steps):
         await step(index, parts[number % len(parts)], number)
         say(number)
@@ -72,7 +72,7 @@ async def work(path: Path, parts: list[str], steps: int, url: str | None = None)
 async def fill(path: Path, limited: bool) -> None:
     """Write until there is no space, then free some (RLIMIT_FSIZE, or a file `ballast` is deleted) and continue."""
     index = await open_index(None, path, {}, key=key_of(path))
-    await index.use_model("m", DIMENSION)
+    await index.use_model("m", DIMENSION, TOKEN_BITS)
     await step(index, "first", 0)
     if limited:
         size = sum(Path(f"{path}{suffix}").stat().st_size for suffix in ("", "-wal"))
@@ -80,7 +80,7 @@ async def fill(path: Path, limited: bool) -> None:
     for number in range(1000):
         try:
             await index.put(f"p{number}", "reviewer", "1.40", content(f"p{number}", "1.40"))
-            await embed(index)
+            await embed_with_tokens(index)
         except IndexFailed as error:
             say(error.line())
             break
@@ -89,7 +89,7 @@ async def fill(path: Path, limited: bool) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     (path.parent / "ballast").unlink(missing_ok=True)
     await step(index, "last", 0)
-    await embed(index, 100_000)
+    await embed_with_tokens(index, 100_000)
     say(" ".join(sorted(await index.parts())))
     await index.close()
 

@@ -13,7 +13,7 @@ import pytest
 from runtime.search.index import open_index
 from tests.lanes import LONG, first_of, repeated
 from tests.runtime.search.index.checker import agree, key_of
-from tests.runtime.search.index.entries import DIMENSION, EVERYTHING, embed, everything
+from tests.runtime.search.index.entries import DIMENSION, EVERYTHING, TOKEN_BITS, embed_with_tokens, everything
 from tests.runtime.search.index.worker import content
 
 pytestmark = LONG
@@ -31,9 +31,11 @@ async def holds_what_its_revisions_say(path: Path) -> None:
     agree(path)
     index = await open_index(None, path, {}, key=key_of(path))
     try:
-        await index.use_model("m", DIMENSION)
-        while await embed(index):
+        await index.use_model("m", DIMENSION, TOKEN_BITS)
+        while await embed_with_tokens(index):
             pass
+        stats = await index.stats()
+        assert stats.tokenized == stats.entries
         there = await everything(index)
         expected = [one for part, revision in (await index.parts()).items() for one in content(part, revision)]
         assert there == {one.id: one for one in expected}

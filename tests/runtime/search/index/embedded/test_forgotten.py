@@ -121,6 +121,21 @@ async def test_words_of_what_is_dropped_changed_or_left_out_are_overwritten(inde
     assert len((await index.keyword(["basalt"], EntryFilter(), 10)).keys) == 1
 
 
+async def test_token_bits_of_what_is_dropped_changed_or_left_out_are_overwritten(index: Index, file: Path) -> None:
+    await index.use_model("m", 8, "bits")
+    await index.put("a", "reviewer", "1", [said(1, "one"), said(2, "two"), said(3, "three")])
+    await index.put("b", "reviewer", "1", [said(4, "four")])
+    waiting = await index.pending(10)
+    await index.embedded(
+        [(one, np.ones(8, np.float32)) for one in waiting], [f"bits of {one.text};".encode() for one in waiting]
+    )
+    await index.put("a", "reviewer", "2", [said(1, "eins"), said(3, "three")])
+    await index.drop(["b"])
+    await until(nothing_of(file, ["bits of one;", "bits of two;", "bits of four;"]))
+    keys = (await index.keyword(["three"], EntryFilter(), 1)).keys
+    assert list(await index.tokens(keys)) == [b"bits of three;"]
+
+
 @LONG
 async def test_not_a_word_is_left_after_many_changes_of_all_kinds(index: Index, sealed: bool, file: Path) -> None:
     """SQLite leaves copies in pages that it split, which only such a mixture shows."""
@@ -138,7 +153,7 @@ async def test_not_a_word_is_left_after_many_changes_of_all_kinds(index: Index, 
     def forgotten(old: IndexEntry) -> None:
         gone.add(old.text.split()[0])
 
-    await index.use_model("m", 8)
+    await index.use_model("m", 8, "bits")
     for revision in range(60):
         part = f"part-{chance.randrange(8)}"
         entries = parts.setdefault(part, [])
@@ -152,7 +167,9 @@ async def test_not_a_word_is_left_after_many_changes_of_all_kinds(index: Index, 
                 entries[at : at + 1] = [] if what < 0.75 else [replace(made(), id=old.id)]
         await index.put(part, "reviewer", str(revision), entries)
         waiting = await index.pending(500)
-        await index.embedded([(one, np.ones(8, np.float32)) for one in waiting])
+        await index.embedded(
+            [(one, np.ones(8, np.float32)) for one in waiting], [one.text[: TAIL * 2].encode() * 9 for one in waiting]
+        )
     assert len(gone) > 500
     kept = {one.text.split()[0] for entries in parts.values() for one in entries}
     await until(lambda: not left_of(file, gone))
@@ -213,11 +230,11 @@ async def test_a_sealed_index_holds_no_word_text_or_vector_at_any_time(file: Pat
     index = await open_index(None, file, {}, key=KEY)
     words = [f"okapi{number}" for number in range(WORDS)]
     vector = np.arange(1, 9, dtype=np.float32)
-    await index.use_model("model-of-the-vectors", 8)
+    await index.use_model("model-of-the-vectors", 8, "version-of-the-bits")
     for number, word in enumerate(words):
         await index.put(f"part-{number}", "reviewer", "1", [said(number, word)])
-        await index.embedded([(one, vector) for one in await index.pending(10)])
-        assert left(file, [*words, "reviewer", "entries", "model-of-the-vectors"]) == []
+        await index.embedded([(one, vector) for one in await index.pending(10)], [b"the bits of the tokens"])
+        assert left(file, [*words, "reviewer", "entries", "model-of-the-vectors", "of-the-bits", "the bits of"]) == []
     assert (vector / np.linalg.norm(vector)).astype(np.float32).tobytes() not in stored(file)
     assert {path.name for path in file.parent.iterdir()} >= {"memory.db", "memory.db-wal"}
     await index.close()
@@ -226,17 +243,19 @@ async def test_a_sealed_index_holds_no_word_text_or_vector_at_any_time(file: Pat
         sqlite3.connect(file).execute("SELECT * FROM sqlite_master")
 
 
-async def test_a_sealed_index_is_there_again_with_its_vectors(file: Path) -> None:
+async def test_a_sealed_index_is_there_again_with_its_vectors_under_another_key_too(file: Path) -> None:
     index = await open_index(None, file, {}, key=KEY)
-    await index.use_model("m", 8)
+    await index.use_model("m", 8, "bits")
     await index.put("a", "reviewer", "1", [said(1, "okapi"), said(2, "basalt")])
-    await index.embedded([(one, np.ones(8, np.float32)) for one in await index.pending(10)])
+    await index.embedded([(one, np.ones(8, np.float32)) for one in await index.pending(10)], [b"1", b"2"])
+    await index.reseal(OTHER_KEY)
+    assert (await index.stats()).tokenized == 2
     await index.close()
-    again = await open_index(None, file, {}, key=KEY)
+    again = await open_index(None, file, {}, key=OTHER_KEY)
     try:
-        await again.use_model("m", 8)
+        await again.use_model("m", 8, "bits")
         assert await again.pending(10) == []
-        assert (await again.stats()).embedded == 2
+        assert (await again.stats()).embedded == (await again.stats()).tokenized == 2
         assert len((await again.keyword(["okapi"], EntryFilter(), 10)).keys) == 1
     finally:
         await again.close()
