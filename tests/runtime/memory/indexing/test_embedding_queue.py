@@ -13,8 +13,8 @@ import pytest
 import structlog
 
 from runtime.memory.indexing.embedding_queue import BATCH, SHARE_OF_A_BATCH, EmbeddingQueue
-from runtime.search.embedding.embedder import Embedder
-from runtime.search.entry import IndexEntry
+from runtime.search.embedding.embedder import EmbeddedTexts, Embedder
+from runtime.search.entry import EntryFilter, IndexEntry
 from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable, IndexFailed
 from runtime.search.index import open_index
 from runtime.search.index.index import Index
@@ -51,6 +51,17 @@ class Scripted(Embedder):
         rows = np.zeros((len(texts), self._size), dtype=np.float32)
         rows[:, 0] = 1
         return rows
+
+
+class Tokenizing(Scripted):
+    """An embedding that offers token bits."""
+
+    def __init__(self, version: str = "1") -> None:
+        super().__init__()
+        self.token_bits = version
+
+    async def embed_with_tokens(self, texts: Sequence[str]) -> EmbeddedTexts:
+        return EmbeddedTexts(await self.embed(texts), [self.token_bits.encode() for _ in texts])
 
 
 class Slow(Scripted):
@@ -134,6 +145,37 @@ async def test_who_waits_waits_for_small_batches_and_for_no_more_of_them_than_th
     assert await queue.embed(seconds=1.0) == await embedded(index) == 2 * small
     assert embedder.batches == [small, small]
     assert await queue.embed() == BATCH - 2 * small
+
+
+async def test_token_bits_that_are_missing_are_made_and_counted_as_progress(
+    queue: EmbeddingQueue, index: Index
+) -> None:
+    await fill(index, BATCH + 3)
+    await queue.use(Scripted())
+    await queue.embed()
+    await fill(index, 2, part="q")
+    embedder = Tokenizing()
+    await queue.use(embedder)
+    told: list[tuple[str, int, int]] = []
+    assert await queue.embed(progress=lambda *said: told.append(said)) == BATCH + 5
+    assert (told[0], told[-1]) == (("embedding", 0, BATCH + 5), ("embedding", BATCH + 5, BATCH + 5))
+    assert (await index.stats())[1::4] == (BATCH + 5, BATCH + 5)
+    assert await queue.embed() == 0
+
+
+async def test_the_background_makes_the_token_bits_of_another_version_again(
+    queue: EmbeddingQueue, index: Index, keeping: asyncio.Task[None]
+) -> None:
+    await fill(index, 3)
+    await queue.use(Tokenizing())
+    await _until_tokenized(index, 3)
+    embedder = Tokenizing("2")
+    await queue.use(embedder)
+    assert (await index.stats()).embedded == 3
+    await _until_tokenized(index, 3)
+    found = await index.nearest(np.ones(4, np.float32), EntryFilter(), 3)
+    assert list(await index.tokens(found.keys)) == [b"2"] * 3
+    assert embedder.batches == [3]
 
 
 async def test_without_an_embedding_nothing_is_embedded(queue: EmbeddingQueue, index: Index) -> None:
@@ -259,7 +301,7 @@ async def test_an_index_that_fails_is_tried_again(
     await fill(index, 3)
     real = index.embedded
 
-    async def full(_vectors: Any) -> int:
+    async def full(*_given: Any) -> int:
         raise IndexFailed("the disk is full")
 
     monkeypatch.setattr(index, "embedded", full)
@@ -274,4 +316,10 @@ async def test_an_index_that_fails_is_tried_again(
 async def _until_embedded(index: Index, wanted: int) -> None:
     async with asyncio.timeout(30):
         while await embedded(index) != wanted:
+            await asyncio.sleep(0.005)
+
+
+async def _until_tokenized(index: Index, wanted: int) -> None:
+    async with asyncio.timeout(30):
+        while (await index.stats()).tokenized != wanted:
             await asyncio.sleep(0.005)

@@ -19,11 +19,13 @@ PARTS = ("one", "two", "three")
 
 @dataclass
 class Plain:
-    """The model: entries by id, each in the part that stored it last; revisions of parts; texts with a vector."""
+    """The model: entries by id, each in the part that stored it last; revisions of parts; the ids of entries with a
+    vector, and with token bits."""
 
     entries: dict[str, IndexEntry] = field(default_factory=dict)
     parts: dict[str, tuple[str, str]] = field(default_factory=dict)
     embedded: set[str] = field(default_factory=set)
+    tokenized: set[str] = field(default_factory=set)
 
     def put(self, part: str, agent: str, revision: str, entries: Sequence[IndexEntry]) -> tuple[int, int, int]:
         """See `Index.put`."""
@@ -51,7 +53,7 @@ class Plain:
                 before is None or replace(before, part=part, line=one.line, order=one.order, rest=one.rest) != one
             )
             if before is None or before.hash != one.hash:
-                self.embedded.discard(one.id)
+                self.unembed(one.id)
             self.entries[one.id] = one
         return changed
 
@@ -67,11 +69,16 @@ class Plain:
     def forget(self, identity: str) -> None:
         """Delete one entry."""
         del self.entries[identity]
+        self.unembed(identity)
+
+    def unembed(self, identity: str) -> None:
+        """Delete the vector and the token bits of one entry."""
         self.embedded.discard(identity)
+        self.tokenized.discard(identity)
 
     def clear(self) -> None:
         """See `Index.clear`."""
-        self.entries, self.parts, self.embedded = {}, {}, set()
+        self.entries, self.parts, self.embedded, self.tokenized = {}, {}, set(), set()
 
     def group(self, one: IndexEntry) -> list[IndexEntry]:
         """Return the entries of its group, in order."""
@@ -119,10 +126,10 @@ class Plain:
         return sorted((float(np.dot(vector(one.text), vector(text))) for one in there), reverse=True)[:limit]
 
     def pending(self) -> list[float]:
-        """Return the times of entries without a vector, newest first."""
-        return sorted(
-            (one.time.timestamp() for one in self.entries.values() if one.id not in self.embedded), reverse=True
-        )
+        """Return the times of entries without a vector, newest first, then of those without token bits."""
+        without = self.entries.keys() - self.embedded, self.embedded - self.tokenized
+        times = [[self.entries[name].time.timestamp() for name in some] for some in without]
+        return [time for some in times for time in sorted(some, reverse=True)]
 
 
 texts = st.lists(st.sampled_from(WORDS), max_size=4).map(" ".join)
@@ -160,7 +167,7 @@ steps = st.one_of(
     st.tuples(st.just("put"), st.sampled_from(PARTS), st.sampled_from(AGENTS), entries_()),
     st.tuples(st.just("grow"), st.sampled_from(PARTS), st.booleans(), entries_()),
     st.tuples(st.just("drop"), st.lists(st.sampled_from(PARTS), max_size=2)),
-    st.tuples(st.just("embed"), st.integers(1, 9)),
+    st.tuples(st.just("embed"), st.integers(1, 9), st.booleans()),
     st.tuples(st.just("open")),
     st.tuples(st.just("clear")),
 )

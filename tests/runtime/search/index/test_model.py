@@ -15,7 +15,7 @@ from runtime.search.index import open_index
 from runtime.search.index.index import Index
 from tests.lanes import examples
 from tests.runtime.search.index.checker import agree
-from tests.runtime.search.index.entries import DIMENSION, everything, ids, vector, vectors
+from tests.runtime.search.index.entries import DIMENSION, TOKEN_BITS, bits, everything, ids, tokens, vector, vectors
 from tests.runtime.search.index.model import WORDS, Plain, filters, steps
 
 Step = tuple[Any, ...]
@@ -23,7 +23,7 @@ Step = tuple[Any, ...]
 
 async def opened(path: Path | None) -> Index:
     index = await open_index(None, path, {})
-    await index.use_model("m", DIMENSION)
+    await index.use_model("m", DIMENSION, TOKEN_BITS)
     return index
 
 
@@ -38,10 +38,12 @@ async def take(step: Step, number: int, index: Index, plain: Plain, path: Path |
             assert done == plain.grow(part, "a", before, str(number), entries)
         case ("drop", parts):
             assert await index.drop(parts) == plain.drop(parts)
-        case ("embed", limit):
+        case ("embed", limit, with_tokens):
             waiting = await index.pending(limit)
-            assert await index.embedded(vectors(waiting)) == len(waiting)
+            made = [bits(one.text) for one in waiting] if with_tokens else None
+            assert await index.embedded(vectors(waiting), made) == len(waiting)
             plain.embedded.update(one.id for one in waiting)
+            plain.tokenized.update(one.id for one in waiting if with_tokens)
         case ("clear",):
             await index.clear()
             plain.clear()
@@ -68,7 +70,13 @@ async def compare(index: Index, plain: Plain, wanted: EntryFilter) -> None:
     assert await index.authors(wanted) == sorted(
         {one.author for one in plain.entries.values() if one.author is not None and plain.wants(wanted, one)}
     )
-    assert (await index.stats())[:2] == (len(plain.entries), len(plain.embedded))
+    stats = await index.stats()
+    assert (stats.entries, stats.embedded, stats.tokenized) == tuple(
+        map(len, (plain.entries, plain.embedded, plain.tokenized))
+    )
+    names = sorted(plain.embedded)
+    given = [bits(plain.entries[name].text) if name in plain.tokenized else None for name in names]
+    assert await tokens(index, *names) == given
     await compare_neighbours(index, plain)
 
 
