@@ -749,12 +749,15 @@ async def test_what_says_what_it_said_keeps_its_token_bits_and_what_does_not_los
     await index.use_model("m", DIMENSION, TOKEN_BITS)
     await index.put("log", "reviewer", "1", talk("one", "two", "three"))
     await embed_with_tokens(index)
+    assert await tokens(index, "e0", "e1") == [bits("one"), bits("two")]
     one, two, _ = talk("one", "two", "three")
     await index.put("log", "reviewer", "2", [replace(one, line=9, tags=("new",)), replace(two, text="zwei", hash="z")])
     assert [waiting.id for waiting in await index.pending(10)] == ["e1"]
     assert (await index.stats())[1::4] == (1, 1)
     await embed(index)  # without bits
     assert await tokens(index, "e0", "e1") == [bits("one"), None]
+    await embed_with_tokens(index)
+    assert await tokens(index, "e0", "e1") == [bits("one"), bits("zwei")]
 
 
 async def test_token_bits_of_what_is_gone_are_nobody_elses(index: Index) -> None:
@@ -762,12 +765,16 @@ async def test_token_bits_of_what_is_gone_are_nobody_elses(index: Index) -> None
     await index.put("log", "reviewer", "1", talk("one", "two"))
     await embed_with_tokens(index)
     stale = (await index.nearest(vector("one"), EVERYTHING, 10)).keys
+    assert list(await index.tokens(stale)) == [bits("one"), bits("two")]
     await index.drop(["log"])
     await index.put("other", "other", "1", [entry("x", "three", agent="other"), entry("y", "four", agent="other")])
     await embed(index)
     assert list(await index.tokens(stale)) == [None, None]
     assert await tokens(index, "x", "y") == [None, None]
     assert (await index.stats()).tokenized == 0
+    await embed_with_tokens(index)
+    assert list(await index.tokens(stale)) == [None, None]
+    assert await tokens(index, "x", "y") == [bits("three"), bits("four")]
 
 
 async def test_entries_without_token_bits_wait_after_those_without_a_vector_newest_first(index: Index) -> None:
@@ -792,6 +799,7 @@ async def test_another_version_of_token_bits_makes_all_wait_again_and_keeps_the_
     await embed_with_tokens(index)
     await index.use_model("m", DIMENSION, TOKEN_BITS)
     assert await index.pending(10) == []
+    assert await tokens(index, "e0", "e1") == [bits("one"), bits("two")]
     await index.use_model("m", DIMENSION, "another")
     assert [one.id for one in await index.pending(10)] == ["e1", "e0"]
     assert (await index.stats())[:4] == (2, 2, "m", DIMENSION)

@@ -18,6 +18,7 @@ from runtime.search.index.embedded.index_file import IndexFile
 from runtime.search.index.embedded.matrix import Matrix, best, unit
 from runtime.search.index.embedded.schema import COLUMNS, TAGS, entry_of, microseconds, place_of, said_of
 from runtime.search.index.embedded.sqlcipher import ERRORS
+from runtime.search.index.embedded.token_bits import TokenBits
 from runtime.search.index.embedded.tokenizer import Occurrences, Tokenizer, keys_of
 from runtime.search.index.embedded.writes import Delta
 from runtime.search.index.index import WHOLE_ID, IndexStats, Matched, Neighbours, Pending, Scored
@@ -85,6 +86,7 @@ class IndexInMemory:
             read = np.frombuffer(b"".join(vector for _, vector in vectors), np.float32)
             self.embed(np.array(embedded, np.int64), read.reshape(-1, self.dimension), self.model)
         self.token_bits: str | None = meta.get("token_bits")
+        self._tokens = TokenBits()
         for chunk in _chunks(connection.execute("SELECT key FROM tokens ORDER BY key")):
             tokenized = [key for (key,) in chunk]
             self._alive(tokenized, "token bits")
@@ -93,6 +95,7 @@ class IndexInMemory:
     def apply(self, delta: Delta) -> None:
         """Apply the changes of a transaction in memory."""
         delta.apply(self.rows)
+        self._tokens.changed([*delta.removed, *delta.unembedded])
         self._retag(delta)
         self._measure(delta.sizes)
         self.occurrences.change(delta.removed, delta.written)
@@ -115,6 +118,7 @@ class IndexInMemory:
             self.forget_tokens()
             self.token_bits = version
         self.rows.tokenized[keys] = True
+        self._tokens.changed(keys.tolist())
 
     def forget_vectors(self) -> None:
         """Remove all vectors, and all token bits."""
@@ -126,6 +130,7 @@ class IndexInMemory:
         """Note that there are no token bits."""
         self.token_bits = None
         self.rows.tokenized[:] = False
+        self._tokens = TokenBits()
 
     def others_than(self, model: str, dimension: int | None) -> bool:
         """True if the vectors are of another model, or of another dimension if that is given."""
@@ -159,12 +164,10 @@ class IndexInMemory:
 
     def tokens(self, handles: NDArray[np.int64], version: str | None) -> list[bytes | None]:
         """See `Index.tokens`; `version`: the one in use."""
-        keys: list[int] = self.rows.keys(np.asarray(handles, np.int64)).tolist()
         if version is None or version != self.token_bits:
-            return [None] * len(keys)
-        sql = "SELECT key, bits FROM tokens WHERE key IN (SELECT value FROM json_each(?))"
-        found = dict(self.file.reading.execute(sql, (_listed(keys),)))
-        return [found.get(key) for key in keys]
+            return [None] * len(handles)
+        keys = self.rows.keys(np.asarray(handles, np.int64))
+        return self._tokens.of(np.where(self.rows.tokenized[keys], keys, 0).tolist(), self.file.reading)
 
     def neighbours(self, handles: NDArray[np.int64]) -> Neighbours:
         """See `Index.neighbours`."""

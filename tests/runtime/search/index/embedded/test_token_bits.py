@@ -5,14 +5,17 @@ from __future__ import annotations
 import contextlib
 import shutil
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from runtime.search.index import open_index
-from runtime.search.index.embedded import schema
+from runtime.search.index.embedded import schema, token_bits
+from runtime.search.index.embedded.access import Access
 from runtime.search.index.embedded.errors import DamagedIndex
+from runtime.search.index.embedded.index import EmbeddedIndex
 from runtime.search.index.embedded.index_file import IndexFile
 from runtime.search.index.embedded.sqlcipher import connect
 from runtime.search.index.index import Index
@@ -46,9 +49,9 @@ async def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return path
 
 
-async def opened(path: Path, token_bits: str | None = TOKEN_BITS) -> Index:
+async def opened(path: Path, version: str | None = TOKEN_BITS) -> Index:
     index = await open_index(None, path, {}, key=key_of(path))
-    await index.use_model("m", DIMENSION, token_bits)
+    await index.use_model("m", DIMENSION, version)
     return index
 
 
@@ -134,6 +137,37 @@ async def test_a_second_process_sees_token_bits_and_their_version(path: Path) ->
     await one.close()
     await other.close()
     assert agree(path) == 3
+
+
+@pytest.mark.parametrize("path", ["sealed.db"], indirect=True)
+async def test_the_cache_of_token_bits_is_limited_and_forgets_what_changes(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(token_bits, "_OVERHEAD", 0)
+    monkeypatch.setattr(token_bits, "_KEPT_BYTES", 4)  # one byte for each word
+    access = Access(path, key_of(path))
+    await access.open()
+    index = EmbeddedIndex(access)
+    await index.use_model("m", DIMENSION, TOKEN_BITS)
+    texts = [" ".join(["word"] * number) for number in range(6)]
+    await index.put("log", "reviewer", "2", talk(*texts))
+    await embed_with_tokens(index)
+
+    async def cached() -> dict[int, int]:
+        """Return the number of words of the cached entries, the one used last at the end."""
+        return await access.read(lambda loaded: {key: len(bits) for key, bits in loaded._tokens._kept.items()})
+
+    for number in (1, 0, 2, 1):
+        assert await tokens(index, f"e{number}") == [bits(texts[number])]
+    assert list((await cached()).values()) == [0, 2, 1]
+    assert await tokens(index, "e3") == [bits(texts[3])]
+    assert list((await cached()).values()) == [1, 3]
+    assert await tokens(index, "e5", "e5") == [bits(texts[5])] * 2, "larger than the cache"
+    assert await cached() == {}
+    assert await tokens(index, "e1", "e3") == [bits(texts[1]), bits(texts[3])]
+    await index.put("log", "reviewer", "3", [replace(one, text="new", hash="n") for one in talk(*texts[:2])])
+    assert await cached() == {}
+    await index.close()
 
 
 async def test_pages_are_filled_although_the_newest_entries_come_first(tmp_path: Path) -> None:
