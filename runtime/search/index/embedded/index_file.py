@@ -145,7 +145,7 @@ class IndexFile:
             return True
         if version not in {schema.VERSION, schema.UPGRADED}:
             raise DamagedIndex(f"its schema version is {version}, not {schema.VERSION}")
-        old = version == schema.UPGRADED
+        old: bool = version == schema.UPGRADED
         if not found.issuperset(schema.NAMES - schema.ADDED if old else schema.NAMES):
             raise DamagedIndex("tables are missing")
         if old:

@@ -61,7 +61,7 @@ class Tokenizing(Scripted):
         self.token_bits = version
 
     async def embed_with_tokens(self, texts: Sequence[str]) -> EmbeddedTexts:
-        return EmbeddedTexts(await self.embed(texts), [self.token_bits.encode() for _ in texts])
+        return EmbeddedTexts(await self.embed(texts), [str(self.token_bits).encode() for _ in texts])
 
 
 class Slow(Scripted):
