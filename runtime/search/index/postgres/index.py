@@ -18,7 +18,7 @@ from runtime.search.errors import IndexFailed
 from runtime.search.index.embedded.schema import about
 from runtime.search.index.embedded.tokenizer import Tokenizer
 from runtime.search.index.index import Index, IndexChange, IndexPlace, IndexStats, Matched, Neighbours, Pending, Scored
-from runtime.search.index.postgres import hnsw, keyword_search, queries, writes
+from runtime.search.index.postgres import hnsw, keyword_search, queries, tokens, writes
 from runtime.search.index.postgres import vector_search as vectors
 from runtime.search.index.postgres.connections import IndexConnections, T, Work
 from runtime.search.index.postgres.options import PostgresOptions
@@ -62,6 +62,7 @@ class PostgresIndex(Index):
         self._tokenizer = Tokenizer()
         self._model: str | None = None
         self._dimension: int | None = None
+        self._token_version: str | None = None
         self._writes = 0
         self._building: asyncio.Task[None] | None = None
         self._problem: str | None = None
@@ -103,37 +104,50 @@ class PostgresIndex(Index):
     async def clear(self) -> None:
         async def work(connection: Any) -> None:
             await connection.execute(CLEAR)
-            await connection.execute("DELETE FROM meta WHERE name IN ('model', 'dimension')")
+            await connection.execute(writes.FORGET_MODEL)
 
         await self._write(work)
 
-    async def use_model(self, model: str | None, dimension: int | None) -> None:
+    async def use_model(self, model: str | None, dimension: int | None, token_bits: str | None = None) -> None:
         self._model, self._dimension = model, dimension
+        # Bits belong to the model, whatever the version is called.
+        self._token_version = version = (
+            None if model is None or token_bits is None else to_postgres(f"{token_bits} of {model}")
+        )
         if model is None:
             return
 
-        async def work(connection: Any) -> None:
+        async def look(connection: Any) -> tuple[bool, bool]:
             found = await writes.model_of(connection)
-            if _differs(found, model, dimension):
-                await writes.forget_vectors(connection)
+            other = tokens.differs(await tokens.version_of(connection), version)
+            return _differs(found, to_postgres(model), dimension), other
 
-        if _differs(await self.server.look(writes.model_of), to_postgres(model), dimension):
+        async def work(connection: Any) -> None:
+            other_model, _ = await look(connection)
+            if other_model:
+                await writes.forget_vectors(connection)
+            if tokens.differs(await tokens.version_of(connection), version):
+                await tokens.forget(connection)
+
+        if any(await self.server.read(look)):
             await self._write(work)
 
     async def pending(self, limit: int) -> Sequence[Pending]:
         if self._model is None:
             return ()
-        found = await self.server.look(lambda connection: queries.pending(connection, limit))
+        found = await self.server.look(lambda connection: queries.pending(connection, limit, self._token_version))
         if not found and limit > 0:
             self._build()
         return found
 
-    async def embedded(self, vectors: Sequence[tuple[Pending, NDArray[np.float32]]]) -> int:
-        model = self._model
+    async def embedded(
+        self, vectors: Sequence[tuple[Pending, NDArray[np.float32]]], tokens: Sequence[bytes] | None = None
+    ) -> int:
+        model, version = self._model, self._token_version
         if model is None or not vectors:
             return 0
         return await self._write(
-            lambda connection: writes.embed(connection, to_postgres(model), self._dimension, vectors)
+            lambda connection: writes.embed(connection, to_postgres(model), self._dimension, vectors, tokens, version)
         )
 
     async def keyword(self, words_: Sequence[str], wanted: EntryFilter, limit: int) -> Matched:
@@ -150,6 +164,12 @@ class PostgresIndex(Index):
                 connection, self._options, self.server.made, model, vector, wanted, limit, also
             )
         )
+
+    async def tokens(self, keys: NDArray[np.int64]) -> Sequence[bytes | None]:
+        version = self._token_version
+        if version is None:
+            return [None] * len(keys)
+        return await self.server.look(lambda connection: tokens.read(connection, version, keys))
 
     async def neighbours(self, keys: NDArray[np.int64]) -> Neighbours:
         return await self.server.look(lambda connection: queries.neighbours(connection, keys))

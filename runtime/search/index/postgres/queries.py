@@ -17,7 +17,16 @@ from runtime.search.index.postgres.stemming import from_postgres, to_postgres
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_PENDING = "SELECT id, hash, text FROM waiting JOIN entries USING (key) ORDER BY time DESC, key LIMIT $1"
+_PENDING = """
+WITH found AS (
+    (SELECT key, time, 0 AS since FROM waiting ORDER BY time DESC, key LIMIT $1)
+    UNION ALL (
+        SELECT key, time, 1 FROM waiting_tokens WHERE EXISTS (
+            SELECT FROM meta WHERE name = 'tokens' AND value IN ('', $2)
+        ) ORDER BY time DESC, key LIMIT $1
+    )
+)
+SELECT id, hash, text FROM found JOIN entries USING (key) ORDER BY since, time DESC, key LIMIT $1"""
 _NEIGHBOURS = "SELECT key, before, after, author, time, asks, text_size FROM places WHERE key = ANY($1::bigint[])"
 _ENTRIES = """
 SELECT e.key, e.id, p.agent, p."user", p.project, p.type, p.time, p.source, e.tags, e.text, e.hash, p.author, e."group",
@@ -35,6 +44,7 @@ SELECT key FROM found JOIN entries e USING (key) ORDER BY time DESC, e.id COLLAT
 _STATS = """
 SELECT (SELECT coalesce(sum(entries), 0)::bigint FROM totals p WHERE {scope}), (SELECT count(*) FROM waiting{waiting}),
     (SELECT value FROM meta WHERE name = 'model'), (SELECT value FROM meta WHERE name = 'dimension'),
+    EXISTS (SELECT FROM meta WHERE name = 'tokens'), (SELECT count(*) FROM waiting_tokens{waiting}),
     (SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c
         WHERE relnamespace = to_regnamespace($1) AND relkind = 'r')"""
 
@@ -46,9 +56,9 @@ async def parts(connection: Any, agent: str | None) -> dict[str, str]:
     return {from_postgres(name): from_postgres(revision) for name, revision in rows}
 
 
-async def pending(connection: Any, limit: int) -> list[Pending]:
-    """See `Index.pending`."""
-    rows = await connection.fetch(_PENDING, max(limit, 0))
+async def pending(connection: Any, limit: int, version: str | None) -> list[Pending]:
+    """See `Index.pending`. `version`: of token bits that are wanted."""
+    rows = await connection.fetch(_PENDING, max(limit, 0), version)
     return [Pending(*map(from_postgres, row)) for row in rows]
 
 
@@ -152,10 +162,12 @@ async def stats(connection: Any, schema: str, agent: str | None, user: str | Non
     where = Where(schema).scope(agent, user)
     waiting = f" JOIN places p USING (key) WHERE {where.sql}" if where.values[1:] else ""
     row = await connection.fetchrow(_STATS.format(scope=where.sql, waiting=waiting), *where.values)
-    total, waits, model, dimension, size = row
-    if total == waits or model is None or dimension is None:
-        return IndexStats(total, total - waits, None, None, size)
-    return IndexStats(total, total - waits, from_postgres(model), int(dimension), size)
+    total, waits, model, dimension, has_tokens, without_tokens, size = row
+    embedded = total - waits
+    if not embedded or model is None or dimension is None:
+        return IndexStats(total, embedded, None, None, size)
+    tokenized = embedded - without_tokens if has_tokens else 0
+    return IndexStats(total, embedded, from_postgres(model), int(dimension), size, tokenized)
 
 
 def _maybe(text: str | None) -> str | None:

@@ -12,9 +12,11 @@ from runtime.search.errors import IndexFailed
 from runtime.search.index.postgres.stemming import code
 
 VERSION = "3"
-"""Stored in `meta`: tables of another version are dropped and created again."""
+"""Stored in `meta`: tables of another version are dropped and created again. Tables that are only added leave it as it
+is, so that a program without them works beside this one."""
 
 _TABLES = ("meta", "parts", "entries", "places", "words", "vectors", "waiting", "totals", "changes")
+_ADDED_TABLES = ("tokens", "waiting_tokens")
 _CONTENT = ", ".join(table for table in _TABLES if table != "meta")
 
 MAKE = """
@@ -88,6 +90,47 @@ to an index. `changes` has the entries that replace or retract others, and `plac
 `runtime.memory.succession`). `totals` has what was added and removed, so that no search counts entries.
 """
 
+MAKE_TOKENS = """
+CREATE TABLE tokens (key bigint PRIMARY KEY, bits bytea NOT NULL) WITH (toast_tuple_target = 8160);
+ALTER TABLE tokens ALTER COLUMN bits SET STORAGE EXTERNAL;
+CREATE TABLE waiting_tokens (key bigint PRIMARY KEY, time bigint NOT NULL);
+CREATE INDEX waiting_tokens_newest ON waiting_tokens (time DESC, key);
+CREATE OR REPLACE FUNCTION forget_tokens() RETURNS trigger LANGUAGE plpgsql
+    SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+BEGIN
+    IF TG_OP = 'TRUNCATE' THEN
+        TRUNCATE {schema}.tokens, {schema}.waiting_tokens;
+    ELSE
+        DELETE FROM {schema}.tokens t USING stale WHERE t.key = stale.key;
+        DELETE FROM {schema}.waiting_tokens w USING stale WHERE w.key = stale.key;
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE OR REPLACE FUNCTION want_tokens() RETURNS trigger LANGUAGE plpgsql
+    SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+BEGIN
+    INSERT INTO {schema}.waiting_tokens (key, time)
+    SELECT key, time FROM embedded e WHERE EXISTS (SELECT FROM {schema}.meta WHERE name = 'tokens')
+        AND EXISTS (SELECT FROM {schema}.vectors v WHERE v.key = e.key)
+        AND NOT EXISTS (SELECT FROM {schema}.tokens t WHERE t.key = e.key)
+    ON CONFLICT (key) DO NOTHING;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER removed_tokens AFTER DELETE ON places REFERENCING OLD TABLE AS stale
+    FOR EACH STATEMENT EXECUTE FUNCTION forget_tokens();
+CREATE TRIGGER cleared_tokens AFTER TRUNCATE ON places FOR EACH STATEMENT EXECUTE FUNCTION forget_tokens();
+CREATE TRIGGER changed_tokens AFTER INSERT ON waiting REFERENCING NEW TABLE AS stale
+    FOR EACH STATEMENT EXECUTE FUNCTION forget_tokens();
+CREATE TRIGGER missing_tokens AFTER DELETE ON waiting REFERENCING OLD TABLE AS embedded
+    FOR EACH STATEMENT EXECUTE FUNCTION want_tokens();
+"""
+"""Added to tables that an earlier program made, and kept right by triggers, because that program may still write to the
+others: bits of removed entries and of earlier texts are deleted, and entries whose vector was stored without them are
+noted in `waiting_tokens`. `tokens` has bits only of entries in `vectors`. They are in the rows themselves, which takes
+half the time to read of values stored aside, and are not compressed because that gains nothing. The functions use the
+indexes whatever the planner expects: their plans are kept, and may be made while the tables are empty.
+"""
+
 CLEAR = f"TRUNCATE {_CONTENT}"
 
 
@@ -120,6 +163,8 @@ async def ready(connection: Any, schema: str, name: str, shown: str) -> CreatedT
                 "INSERT INTO meta (name, value) VALUES ($1, $2)",
                 [("product", "symbiont index"), ("version", VERSION), ("of", name)],
             )
+        if await connection.fetchval("SELECT to_regclass($1)", f"{quoted(schema)}.tokens") is None:
+            await connection.execute(MAKE_TOKENS.format(schema=quoted(schema)))
     return CreatedTables(version, where, dropped)
 
 
@@ -209,7 +254,8 @@ async def _state(connection: Any, schema: str, name: str, shown: str) -> str | N
         )
     if meta.get("version") != VERSION:
         return f"its tables have version {meta.get('version')}, not {VERSION}"
-    missing = [table for table in _TABLES if table not in found]
+    added = found.intersection(_ADDED_TABLES)
+    missing = [table for table in (*_TABLES, *(_ADDED_TABLES if added else ())) if table not in found]
     return f"tables are missing: {', '.join(missing)}" if missing else ""
 
 
@@ -223,4 +269,5 @@ async def _drop(connection: Any, schema: str) -> None:
             relkind,
         ):
             await connection.execute(f"DROP {kind} IF EXISTS {quoted(schema)}.{quoted(row[0])} CASCADE")
-    await connection.execute(f"DROP FUNCTION IF EXISTS {quoted(schema)}.add_totals CASCADE")
+    for function in ("add_totals", "forget_tokens", "want_tokens"):
+        await connection.execute(f"DROP FUNCTION IF EXISTS {quoted(schema)}.{function} CASCADE")

@@ -13,6 +13,7 @@ from runtime.search.index.embedded.columns import asks
 from runtime.search.index.embedded.matrix import unit
 from runtime.search.index.embedded.schema import microseconds, said_by
 from runtime.search.index.index import IndexChange, Pending
+from runtime.search.index.postgres import tokens
 from runtime.search.index.postgres.stemming import Counted, array, code, to_postgres
 
 if TYPE_CHECKING:
@@ -93,8 +94,10 @@ _WAITING = """
 INSERT INTO waiting (key, time) SELECT key, time FROM unnest($1::bigint[], $2::bigint[]) AS fresh (key, time)
 ON CONFLICT (key) DO UPDATE SET time = excluded.time"""
 _WAITS_SINCE = """
-UPDATE waiting w SET time = fresh.time FROM unnest($1::bigint[], $2::bigint[]) AS fresh (key, time)
-WHERE w.key = fresh.key AND w.time <> fresh.time"""
+WITH fresh AS (SELECT key, time FROM unnest($1::bigint[], $2::bigint[]) AS fresh (key, time)), done AS (
+    UPDATE waiting w SET time = fresh.time FROM fresh WHERE w.key = fresh.key AND w.time <> fresh.time
+)
+UPDATE waiting_tokens w SET time = fresh.time FROM fresh WHERE w.key = fresh.key AND w.time <> fresh.time"""
 _LINK = """
 WITH line AS MATERIALIZED (
     SELECT key, lag(key, 1, 0::bigint) OVER circle AS before, lead(key, 1, 0::bigint) OVER circle AS after,
@@ -112,6 +115,9 @@ WITH no_entries AS (DELETE FROM entries WHERE key = ANY($1::bigint[])),
     no_changes AS (DELETE FROM changes WHERE key = ANY($1::bigint[]))
 DELETE FROM places WHERE key = ANY($1::bigint[])"""
 _EXISTING = "SELECT key, id, hash, says, stands, circle FROM entries WHERE "
+_EMBEDDED = """
+SELECT e.key, id, hash, v.key IS NOT NULL FROM entries e LEFT JOIN vectors v USING (key) WHERE id = ANY($1::text[])"""
+FORGET_MODEL = "DELETE FROM meta WHERE name IN ('model', 'dimension', 'tokens')"
 _FOLD = """
 WITH gone AS (DELETE FROM totals RETURNING *)
 INSERT INTO totals SELECT agent, "user", author, sum(entries), sum(size) FROM gone GROUP BY agent, "user", author
@@ -203,26 +209,29 @@ async def fold(connection: Any) -> None:
 
 
 async def forget_vectors(connection: Any) -> None:
-    """Delete all vectors and their model; every entry becomes pending."""
-    await connection.execute("TRUNCATE vectors")
-    await connection.execute("DELETE FROM meta WHERE name IN ('model', 'dimension')")
+    """Delete all vectors and token bits, and their model; every entry becomes pending."""
+    await connection.execute("TRUNCATE vectors, tokens, waiting_tokens")
+    await connection.execute(FORGET_MODEL)
     await connection.execute(
         "INSERT INTO waiting (key, time) SELECT key, time FROM places ON CONFLICT (key) DO NOTHING"
     )
 
 
 async def embed(
-    connection: Any, model: str, dimension: int | None, vectors: Sequence[tuple[Pending, NDArray[np.float32]]]
+    connection: Any,
+    model: str,
+    dimension: int | None,
+    vectors: Sequence[tuple[Pending, NDArray[np.float32]]],
+    bits: Sequence[bytes] | None,
+    version: str | None,
 ) -> int:
-    """Store vectors of `dimension`, or of that of existing ones; return how many were stored. Raises
-    EmbeddingMismatch."""
+    """Store vectors of `dimension`, or of that of existing ones, and token bits of `version`; return how many were
+    stored. An existing vector stays. Raises EmbeddingMismatch."""
     meta = await model_of(connection)
     if meta is not None and meta[0] != model:
         return 0  # Another daemon with another model was first.
     found = unit([vector for _, vector in vectors], meta[1] if meta is not None else dimension)
-    rows = await connection.fetch(
-        "SELECT key, id, hash FROM entries WHERE id = ANY($1::text[])", [to_postgres(one.id) for one, _ in vectors]
-    )
+    rows = await connection.fetch(_EMBEDDED, [to_postgres(one.id) for one, _ in vectors])
     there = {(row[1], row[2]): row[0] for row in rows}
     places = {there.get((to_postgres(one.id), to_postgres(one.hash)), 0): at for at, (one, _) in enumerate(vectors)}
     places.pop(0, None)
@@ -232,10 +241,12 @@ async def embed(
         # A graph over other vectors accepts none of these, and building one at the end is faster.
         for (graph,) in await connection.fetch(GRAPHS):
             await connection.execute(f"DROP INDEX {graph}")
+    if bits is not None and version is not None:
+        await tokens.store(connection, version, {key: bits[at] for key, at in places.items()})
+    done = {key for key, _, _, embedded in rows if embedded}
     await connection.executemany(
-        "INSERT INTO vectors (key, vector) VALUES ($1, $2::real[]::vector)"
-        " ON CONFLICT (key) DO UPDATE SET vector = excluded.vector",
-        [(key, found[at].tolist()) for key, at in places.items()],
+        "INSERT INTO vectors (key, vector) VALUES ($1, $2::real[]::vector)",
+        [(key, found[at].tolist()) for key, at in places.items() if key not in done],
     )
     await connection.execute("DELETE FROM waiting WHERE key = ANY($1::bigint[])", list(places))
     if meta is None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import asyncpg
+import numpy as np
 import pytest
 
 from dslc.blocks.memory import Memory
@@ -27,7 +28,19 @@ from runtime.search.index.postgres.index import PostgresIndex
 from runtime.search.index.postgres.schema import lock_of
 from runtime.search.question import Question
 from tests.lanes import LONG
-from tests.runtime.search.index.entries import DIMENSION, EVERYTHING, embed, said, talk, vector, vectors
+from tests.runtime.search.index.entries import (
+    DIMENSION,
+    EVERYTHING,
+    TOKEN_BITS,
+    bits,
+    embed,
+    embed_with_tokens,
+    said,
+    talk,
+    tokens,
+    vector,
+    vectors,
+)
 from tests.runtime.search.index.postgres import postgres_server
 from tests.runtime.search.index.worker import content
 
@@ -105,9 +118,9 @@ async def test_a_server_that_stops_and_starts_again_is_used_again_and_has_all_th
 ) -> None:
     options = {"url": own.url, "schema": f"test_{how}", "pool": 6, "timeout": "5s"}
     index = await opened(options)
-    await index.use_model("m", DIMENSION)
+    await index.use_model("m", DIMENSION, TOKEN_BITS)
     await index.put("log", "reviewer", "1", talk("one", "two"))
-    await embed(index)
+    await embed_with_tokens(index)
     before = await asyncio.gather(*(index.parts() for _ in range(6)))
     await asyncio.to_thread(own.stop, how)
     try:
@@ -115,6 +128,7 @@ async def test_a_server_that_stops_and_starts_again_is_used_again_and_has_all_th
             index.keyword(["one"], EVERYTHING, 1),
             index.put("log", "reviewer", "2", talk("three")),
             index.pending(1),
+            index.tokens(np.array([1], np.int64)),
             index.reachable(),
         ):
             with pytest.raises(IndexFailed) as failed:
@@ -126,6 +140,7 @@ async def test_a_server_that_stops_and_starts_again_is_used_again_and_has_all_th
         await asyncio.to_thread(own.start)
     assert await until_it_works(index.parts) == before[0] == {"log": "1"}
     assert await said(index, "two") == ["e1", "e0"]
+    assert await tokens(index, "e0", "e1") == [bits("one"), bits("two")]
     assert await index.grow("log", "reviewer", "1", "2", talk("three", start=2))
     assert await index.pending(10) != []
     await index.close()
@@ -136,7 +151,7 @@ async def test_a_server_that_crashes_in_the_middle_of_writes_leaves_whole_parts_
 ) -> None:
     options = {"url": own.url, "schema": "test_crash", "pool": 2, "timeout": "5s"}
     index = await opened(options)
-    await index.use_model("m", DIMENSION)
+    await index.use_model("m", DIMENSION, TOKEN_BITS)
     stopped = asyncio.Event()
     acknowledged: dict[str, str] = {}
 
@@ -145,7 +160,7 @@ async def test_a_server_that_crashes_in_the_middle_of_writes_leaves_whole_parts_
             revision = f"{number}.{20 + number % 7}"
             await until_it_works(partial(index.put, part, "reviewer", revision, content(part, revision)))
             acknowledged[part] = revision
-            await until_it_works(partial(embed, index, 10))
+            await until_it_works(partial(embed_with_tokens, index, 10))
             if number == 5:
                 stopped.set()
 
@@ -163,6 +178,7 @@ async def test_a_server_that_crashes_in_the_middle_of_writes_leaves_whole_parts_
     stats = await index.stats()
     assert stats.entries == len(there)
     assert stats.entries - stats.embedded == len(await index.pending(1000))
+    assert stats.embedded == stats.tokenized
     await index.close()
 
 
@@ -241,16 +257,31 @@ async def test_what_takes_too_long_is_given_up_and_nothing_is_half_written(optio
     await index.close()
 
 
+async def test_bits_that_take_too_long_leave_no_vector_without_them(options: Options) -> None:
+    index = await opened(options, timeout="1s")
+    await index.use_model("m", DIMENSION, TOKEN_BITS)
+    await index.put("log", "reviewer", "1", talk("one"))
+    async with held(options, f"LOCK TABLE {options['schema']}.tokens IN ACCESS EXCLUSIVE MODE"):
+        with pytest.raises(IndexFailed, match="statement timeout"):
+            await embed_with_tokens(index)
+        with pytest.raises(IndexFailed, match="statement timeout"):
+            await index.tokens(np.array([1], np.int64))
+    assert (await index.stats())[:2] == (1, 0)
+    assert await embed_with_tokens(index) == 1
+    assert await tokens(index, "e0") == [bits("one")]
+    await index.close()
+
+
 async def test_several_daemons_on_one_schema_make_it_once_and_write_at_the_same_time(options: Options) -> None:
     daemons = [await opened(options) for _ in range(4)]
     for each in daemons:
-        await each.use_model("m", DIMENSION)
+        await each.use_model("m", DIMENSION, TOKEN_BITS)
 
     async def work(number: int, index: Index) -> None:
         part = f"p{number % 2}"
         for step in range(8):
             await index.put(part, "reviewer", str(step), content(part, f"{step}.12"))
-            await embed(index, 10)
+            await embed_with_tokens(index, 10)
             await index.put(f"own{number}", "reviewer", str(step), content(f"own{number}", f"{step}.6"))
             await index.keyword(["alpha"], EVERYTHING, 10)
             if step == 5:
@@ -260,10 +291,11 @@ async def test_several_daemons_on_one_schema_make_it_once_and_write_at_the_same_
     await asyncio.gather(*(work(number, each) for number, each in enumerate(daemons)))
     parts = await daemons[0].parts()
     assert parts == {"p0": "7", "p1": "7", "own0": "7", "own1": "7", "own2": "7", "own3": "7"}
-    while await embed(daemons[1]):
+    while await embed_with_tokens(daemons[1]):
         pass
     for each in daemons:
-        assert (await each.stats())[:4] == (48, 48, "m", DIMENSION)
+        stats = await each.stats()
+        assert (*stats[:4], stats.tokenized) == (48, 48, "m", DIMENSION, 48)
         assert len(await said(each, "may", limit=1000)) == 48
     await asyncio.gather(daemons[0].clear(), *(each.keyword(["alpha"], EVERYTHING, 10) for each in daemons))
     assert (await daemons[3].stats()).entries == 0
