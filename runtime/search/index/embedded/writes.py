@@ -248,7 +248,7 @@ def _change(connection: sqlite3.Connection, changed: list[tuple[int, StoredRow, 
     _index(connection, keys, new, delta)
     delta.put(keys, new)
     stale = [key for key, before, (after, _, _) in changed if before[HASH] != after[HASH]]
-    _unembed(connection, stale)
+    unembed(connection, stale)
     delta.unembedded += stale
 
 
@@ -256,11 +256,11 @@ def _remove(connection: sqlite3.Connection, gone: list[tuple[int, StoredRow]], d
     _unindex(connection, gone)
     keys = [key for key, _ in gone]
     connection.executemany("DELETE FROM entries WHERE key = ?", ((key,) for key in keys))
-    _unembed(connection, keys)
+    unembed(connection, keys)
     delta.removed += keys
 
 
-def _unembed(connection: sqlite3.Connection, keys: list[int]) -> None:
+def unembed(connection: sqlite3.Connection, keys: list[int]) -> None:
     """Delete the vectors and the token bits of these entries."""
     connection.executemany("DELETE FROM vectors WHERE key = ?", ((key,) for key in keys))
     connection.executemany("DELETE FROM tokens WHERE key = ?", ((key,) for key in keys))

@@ -2,7 +2,8 @@
 
 Qdrant (https://qdrant.tech/documentation/) has a point for each entry with a vector, with the universal payload, and
 answers `nearest` with every filter on its side. Everything derived from words is in an embedded index, so that the same
-filters give the same hits as without Qdrant; instead of vectors it has only marks (`sync_state`).
+filters give the same hits as without Qdrant; instead of vectors it has only marks (`sync_state`). Token bits are there
+too: those of the best candidates are read at every search, and nothing else on the server is searched by them.
 
 Several daemons on one database share one collection: a point's content follows from the store, so each daemon creates
 missing points, adopts existing ones, and leaves unknown ones alone for a while, because another daemon may have made
@@ -96,12 +97,13 @@ class QdrantIndex(EmbeddedIndex):
             await super().clear()
             self._dirty = await self._sync_state.open()
 
-    async def use_model(self, model: str | None, dimension: int | None) -> None:
+    async def use_model(self, model: str | None, dimension: int | None, token_bits: str | None = None) -> None:
         self._model, self._dimension = model, dimension
         if model is not None and await self._sync_state.others_than(model, dimension):
             # Their points are deleted when the collection is prepared for the new model, before any query.
             await self._sync_state.forget()
             self._prepared = None
+        await self._use_tokens(None if model is None else token_bits)
 
     async def tend(self) -> None:
         if self._stale or await self._sync_state.count() or (self._model is not None and self._prepared is None):
@@ -110,10 +112,12 @@ class QdrantIndex(EmbeddedIndex):
                 if self._prepared is None:
                     await self._collection.look()
 
-    async def embedded(self, vectors: Sequence[tuple[Pending, NDArray[np.float32]]]) -> int:
+    async def embedded(
+        self, vectors: Sequence[tuple[Pending, NDArray[np.float32]]], tokens: Sequence[bytes] | None = None
+    ) -> int:
         from runtime.search.index.embedded.matrix import unit
 
-        model = self._model
+        model, version = self._model, self._token_bits
         if model is None or not vectors:
             return 0
         rows = unit([vector for _, vector in vectors], self._dimension or self._sync_state.dimension)
@@ -137,7 +141,11 @@ class QdrantIndex(EmbeddedIndex):
                 if self._model != model:
                     self._dirty = True
                     return 0
-                return await self._sync_state.mark(waiting, model, dimension, token)
+                made = [pending for pending in waiting if pending.id in entries]
+                done = await self._sync_state.mark(made, model, dimension, token) if made else 0
+                if tokens is None or version is None:
+                    return done
+                return await self._sync_state.put_tokens(waiting, tokens, version)
 
     async def nearest(
         self, vector: NDArray[np.float32], wanted: EntryFilter, limit: int, also: NDArray[np.int64] | None = None

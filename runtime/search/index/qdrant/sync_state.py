@@ -105,13 +105,13 @@ class SyncState:
     # Creation of points.
 
     async def intend(self, waiting: Sequence[Pending]) -> tuple[dict[str, IndexEntry], int]:
-        """Return the unchanged entries among these, by id. Their points are stale until they are marked with the
-        token."""
+        """Return those of these entries that are unchanged and have no mark, by id. Their points are stale until they
+        are marked with the token."""
         token = _token()
 
         def work(loaded: IndexInMemory) -> tuple[dict[str, IndexEntry], Apply]:
             hashes = {one.id: one.hash for one in waiting}
-            found = _entries(loaded, loaded.rows.of_ids(hashes))
+            found = _entries(loaded, [key for key in loaded.rows.of_ids(hashes) if not loaded.rows.embedded[key]])
             entries = {entry.id: entry for entry in found.values() if hashes.get(entry.id) == entry.hash}
             _make_stale(loaded, entries, token)
             return entries, _nothing
@@ -135,6 +135,15 @@ class SyncState:
         done = await self._access.write(work)
         self.dimension, self._there = dimension, True
         return done
+
+    async def put_tokens(self, waiting: Sequence[Pending], bits: Sequence[bytes], version: str) -> int:
+        """Store the token bits of these entries, unless the entry has changed since; return how many were stored."""
+
+        def work(loaded: IndexInMemory) -> tuple[int, Apply]:
+            keys = writes.put_tokens(loaded.file.writing, loaded.rows, version, waiting, bits)
+            return len(keys), lambda loaded: loaded.put_tokens(keys, version)
+
+        return await self._access.write(work)
 
     async def stale(self, limit: int) -> list[Stale]:
         """Return up to `limit` stale points."""
@@ -215,16 +224,16 @@ class SyncState:
         await self._access.write(work)
 
     async def missing(self, there: Collection[str]) -> int:
-        """Keep only the marks of ids that are `there`; return how many were removed."""
+        """Keep only the marks and token bits of ids that are `there`; return how many were removed."""
 
         def work(loaded: IndexInMemory) -> tuple[int, Apply]:
             marked = np.flatnonzero(loaded.rows.embedded[: loaded.rows.end])
             gone = np.setdiff1d(marked, np.array(loaded.rows.of_ids(there), np.int64))
             connection = loaded.file.writing
-            connection.executemany("DELETE FROM vectors WHERE key = ?", ((key,) for key in gone.tolist()))
+            writes.unembed(connection, gone.tolist())
 
             def apply(loaded: IndexInMemory) -> None:
-                loaded.rows.embedded[gone] = False
+                loaded.rows.embedded[gone] = loaded.rows.tokenized[gone] = False
 
             return len(gone), apply
 

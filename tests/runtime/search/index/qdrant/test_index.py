@@ -34,13 +34,16 @@ from tests.lanes import examples, repeated
 from tests.runtime.search.index.entries import (
     DIMENSION,
     EVERYTHING,
+    TOKEN_BITS,
     WHEN,
+    bits,
     embed,
     entry,
     everything,
     near,
     said,
     talk,
+    tokens,
     vector,
     vectors,
 )
@@ -240,7 +243,8 @@ async def test_an_entry_that_changed_while_its_point_was_made_is_not_taken_for_i
     index: Index, server: QdrantServer
 ) -> None:
     await index.put("log", "reviewer", "1", talk("one", "two", "three"))
-    waiting = vectors(await index.pending(10))
+    await index.use_model("m", DIMENSION, TOKEN_BITS)
+    waiting = await index.pending(10)
     held, go_on = asyncio.Event(), asyncio.Event()
 
     async def slow(request: Any) -> Any:
@@ -256,7 +260,7 @@ async def test_an_entry_that_changed_while_its_point_was_made_is_not_taken_for_i
 
     await index.tend()
     server.fault = slow
-    task = asyncio.create_task(index.embedded(waiting))
+    task = asyncio.create_task(index.embedded(vectors(waiting), [bits(one.text) for one in waiting]))
     await held.wait()
     change = asyncio.create_task(index.put("log", "reviewer", "2", talk("one", "zwei")))
     while (await index.parts()) != {"log": "2"}:
@@ -265,6 +269,8 @@ async def test_an_entry_that_changed_while_its_point_was_made_is_not_taken_for_i
     assert (await task, (await change).removed) == (1, 1)
     assert await agrees(index, server) == 1
     assert [one.text for one in await index.pending(10)] == ["zwei"]
+    assert (await index.stats()).tokenized == 1
+    assert await tokens(index, "e0") == [bits("one")]
 
 
 async def test_a_server_that_was_not_heard_out_is_asked_again(server: QdrantServer, tmp_path: Path) -> None:
