@@ -126,7 +126,7 @@ class QdrantIndex(EmbeddedIndex):
             await self._ready(dimension)
             async with self._one:
                 waiting = [pending for pending, _ in vectors]
-                entries, token = await self._sync_state.intend(waiting)
+                entries, done, token = await self._sync_state.intend(waiting)
                 try:
                     await self._collection.upsert(
                         [
@@ -141,11 +141,11 @@ class QdrantIndex(EmbeddedIndex):
                 if self._model != model:
                     self._dirty = True
                     return 0
-                made = [pending for pending in waiting if pending.id in entries]
-                done = await self._sync_state.mark(made, model, dimension, token) if made else 0
-                if tokens is None or version is None:
-                    return done
-                return await self._sync_state.put_tokens(waiting, tokens, version)
+                if made := [pending for pending in waiting if pending.id in entries]:
+                    done += await self._sync_state.mark(made, model, dimension, token)
+                if tokens is not None and version is not None:
+                    await self._sync_state.put_tokens(waiting, tokens, version)
+                return done
 
     async def nearest(
         self, vector: NDArray[np.float32], wanted: EntryFilter, limit: int, also: NDArray[np.int64] | None = None

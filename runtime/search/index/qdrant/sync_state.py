@@ -104,19 +104,20 @@ class SyncState:
 
     # Creation of points.
 
-    async def intend(self, waiting: Sequence[Pending]) -> tuple[dict[str, IndexEntry], int]:
-        """Return those of these entries that are unchanged and have no mark, by id. Their points are stale until they
-        are marked with the token."""
+    async def intend(self, waiting: Sequence[Pending]) -> tuple[dict[str, IndexEntry], int, int]:
+        """Return those of these entries that are unchanged and have no mark, by id, how many of the unchanged ones
+        have a mark, and a token. Points of the former are stale until they are marked with that token."""
         token = _token()
 
-        def work(loaded: IndexInMemory) -> tuple[dict[str, IndexEntry], Apply]:
+        def work(loaded: IndexInMemory) -> tuple[tuple[dict[str, IndexEntry], int], Apply]:
             hashes = {one.id: one.hash for one in waiting}
-            found = _entries(loaded, [key for key in loaded.rows.of_ids(hashes) if not loaded.rows.embedded[key]])
-            entries = {entry.id: entry for entry in found.values() if hashes.get(entry.id) == entry.hash}
+            found = _entries(loaded, loaded.rows.of_ids(hashes))
+            found = {key: entry for key, entry in found.items() if hashes.get(entry.id) == entry.hash}
+            entries = {entry.id: entry for key, entry in found.items() if not loaded.rows.embedded[key]}
             _make_stale(loaded, entries, token)
-            return entries, _nothing
+            return (entries, len(found) - len(entries)), _nothing
 
-        return await self._access.write(work), token
+        return *await self._access.write(work), token
 
     async def mark(self, waiting: Sequence[Pending], model: str, dimension: int, token: int) -> int:
         """Mark the points of these entries as correct, unless the entry has changed since; return how many were
@@ -136,14 +137,14 @@ class SyncState:
         self.dimension, self._there = dimension, True
         return done
 
-    async def put_tokens(self, waiting: Sequence[Pending], bits: Sequence[bytes], version: str) -> int:
-        """Store the token bits of these entries, unless the entry has changed since; return how many were stored."""
+    async def put_tokens(self, waiting: Sequence[Pending], bits: Sequence[bytes], version: str) -> None:
+        """Store the token bits of these entries, unless the entry has changed since."""
 
-        def work(loaded: IndexInMemory) -> tuple[int, Apply]:
+        def work(loaded: IndexInMemory) -> tuple[None, Apply]:
             keys = writes.put_tokens(loaded.file.writing, loaded.rows, version, waiting, bits)
-            return len(keys), lambda loaded: loaded.put_tokens(keys, version)
+            return None, lambda loaded: loaded.put_tokens(keys, version)
 
-        return await self._access.write(work)
+        await self._access.write(work)
 
     async def stale(self, limit: int) -> list[Stale]:
         """Return up to `limit` stale points."""

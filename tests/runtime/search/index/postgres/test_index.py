@@ -32,7 +32,18 @@ from runtime.search.index.postgres.options import PostgresOptions
 from runtime.search.index.postgres.stemming import spelled
 from runtime.secrets.secret import Secret
 from tests.lanes import examples
-from tests.runtime.search.index.entries import DIMENSION, EVERYTHING, WHEN, embed, entry, ids, said, talk, vector
+from tests.runtime.search.index.entries import (
+    DIMENSION,
+    EVERYTHING,
+    TOKEN_BITS,
+    WHEN,
+    embed,
+    entry,
+    ids,
+    said,
+    talk,
+    vector,
+)
 from tests.runtime.search.index.entries import vectors as vectors_of
 from tests.runtime.search.index.model import Plain, filters, steps
 from tests.runtime.search.index.postgres import postgres_server
@@ -139,7 +150,7 @@ async def test_any_steps_lead_to_what_the_plain_model_says(
     index: Index = await opened_with(options, schema=f"test_{uuid4().hex}")
     plain = Plain()
     try:
-        await index.use_model("m", DIMENSION)
+        await index.use_model("m", DIMENSION, TOKEN_BITS)
         for number, step in enumerate(taken):
             index = await take(step, number, index, plain, None)
         await compare(index, plain, wanted)

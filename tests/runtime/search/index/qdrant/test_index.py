@@ -38,6 +38,7 @@ from tests.runtime.search.index.entries import (
     WHEN,
     bits,
     embed,
+    embed_with_tokens,
     entry,
     everything,
     near,
@@ -320,10 +321,13 @@ async def test_a_process_that_is_killed_leaves_what_the_next_one_can_go_on_with(
         await worker.wait()
         index = await open_index(Variant(name="qdrant"), path, {"url": server.url})
         try:
-            await index.use_model("m", DIMENSION)
+            await index.use_model("m", DIMENSION, TOKEN_BITS)
             await agrees(index, server, "memory")
-            await embed(index, 100_000)
+            await embed_with_tokens(index, 100_000)
             assert await agrees(index, server, "memory") == (await index.stats()).entries > 0
+            assert (await index.stats()).tokenized == (await index.stats()).entries
+            there = {one.id: bits(one.text) for one in (await everything(index)).values()}
+            assert await tokens(index, *there) == list(there.values())
             for one, score in zip(*await best_of_each(index), strict=True):
                 assert score == pytest.approx(1, abs=1e-5), one
         finally:
@@ -345,6 +349,7 @@ async def test_any_steps_lead_to_what_the_plain_model_says(
     server, plain = QdrantServer(), Plain()
     await server.start()
     index = await opened(server, tmp_path / f"{uuid4()}.db")
+    await index.use_model("m", DIMENSION, TOKEN_BITS)
     try:
         for number, step in enumerate(taken):
             index = await take(step, number, index, plain, None)
