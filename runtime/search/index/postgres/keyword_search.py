@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from runtime.search.dependence import dependence
 from runtime.search.entry import EntryFilter
 from runtime.search.index.embedded.bm25 import ABOUT, CONTEXT, TEXT, Sums
 from runtime.search.index.embedded.matrix import best
@@ -33,7 +34,7 @@ _TOGETHER = """
 SELECT w.key, p.before, p.after, e.text, p.author, p.time FROM words w JOIN entries e USING (key)
 JOIN places p USING (key) WHERE w.words @@ $1::text::tsquery AND """
 _MEASURED = """
-SELECT string_agg(int8send(p.key), ''), string_agg(int8send(p.size), ''),
+SELECT string_agg(int8send(p.key), ''), string_agg(int8send(p.size), ''), string_agg(int8send(p.text_size), ''),
     string_agg(boolsend(coalesce({scope}, false)), ''), string_agg(boolsend(coalesce({wanted}, false)), '')
 FROM places p WHERE p.key = ANY($1::bigint[])"""
 
@@ -49,10 +50,12 @@ class Postings(NamedTuple):
 
 
 class _Measured(NamedTuple):
-    """Entries by ascending key: their number of words with context, and if they are in the scope and wanted."""
+    """Entries by ascending key: their number of words with context, how much they depend on their neighbours, and if
+    they are in the scope and wanted."""
 
     keys: NDArray[np.int64]
     size: NDArray[np.int64]
+    depends: NDArray[np.float32]
     scope: NDArray[np.bool_]
     wanted: NDArray[np.bool_]
 
@@ -129,35 +132,36 @@ async def _measured(connection: Any, postings: Sequence[Postings], wanted: Entry
     where = Where(*where.values)
     wants = where.wanted(wanted).sql
     row = await connection.fetchrow(_MEASURED.format(scope=scope, wanted=wants), *where.values)
-    found, size = _numbers(row[0]), _numbers(row[1])
+    found, size, words = map(_numbers, row[:3])
     order = np.argsort(found)
-    in_scope, is_wanted = (np.frombuffer(column or b"", np.bool_)[order] for column in row[2:])
-    return _Measured(found[order], size[order], in_scope, is_wanted)
+    in_scope, is_wanted = (np.frombuffer(column or b"", np.bool_)[order] for column in row[3:])
+    depends = dependence(words[order]).astype(np.float32)
+    return _Measured(found[order], size[order], depends, in_scope, is_wanted)
 
 
 def _sums(postings: Sequence[Postings], measured: _Measured, entries: int, size: int) -> Sums:
     """Return scores and shares as `bm25.scores` does, for the measured entries only."""
     sums = Sums(len(measured.keys), entries, size)
     for word in postings:
-        counts = _counts(word, measured.keys)
+        counts = _counts(word, measured)
         at = np.flatnonzero((counts > 0) & measured.scope)
         sums.add(at, counts[at], measured.size[at])
     return sums
 
 
-def _counts(word: Postings, keys: NDArray[np.int64]) -> NDArray[np.float32]:
+def _counts(word: Postings, measured: _Measured) -> NDArray[np.float32]:
     """Return how often the word occurs in each entry, weighted by column; an entry is the neighbour of one on each
     side."""
+    keys, depends = measured.keys, measured.depends
     counts = np.zeros(len(keys), np.float32)
-    text = word.text.astype(np.float32)
-    for those, weighed in (
-        (word.keys, TEXT * text),
-        (word.keys, ABOUT * word.about.astype(np.float32)),
-        (word.before, CONTEXT * text),
-        (word.after, CONTEXT * text),
-    ):
-        there = np.isin(those, keys)
-        counts[np.searchsorted(keys, those[there])] += weighed[there]
+    there = np.isin(word.keys, keys)
+    own, text = np.searchsorted(keys, word.keys[there]), word.text[there].astype(np.float32)
+    counts[own] += TEXT * text + ABOUT * word.about[there].astype(np.float32)
+    context = CONTEXT * text * depends[own]
+    for column in (word.before[there], word.after[there]):
+        known = np.isin(column, keys)
+        at = np.searchsorted(keys, column[known])
+        counts[at] += context[known] * depends[at]
     return counts
 
 

@@ -14,6 +14,7 @@ from runtime.search.index.embedded.matrix import unit
 from runtime.search.index.embedded.schema import microseconds, said_by
 from runtime.search.index.index import IndexChange, Pending
 from runtime.search.index.postgres import tokens
+from runtime.search.index.postgres.schema import with_context
 from runtime.search.index.postgres.stemming import Counted, array, code, to_postgres
 
 if TYPE_CHECKING:
@@ -98,15 +99,19 @@ WITH fresh AS (SELECT key, time FROM unnest($1::bigint[], $2::bigint[]) AS fresh
     UPDATE waiting w SET time = fresh.time FROM fresh WHERE w.key = fresh.key AND w.time <> fresh.time
 )
 UPDATE waiting_tokens w SET time = fresh.time FROM fresh WHERE w.key = fresh.key AND w.time <> fresh.time"""
-_LINK = """
+_SIZE = with_context(
+    "text_size", "about_size", "(lag(text_size, 1, 0) OVER circle)", "(lead(text_size, 1, 0) OVER circle)"
+)
+_LINK = f"""
 WITH line AS MATERIALIZED (
     SELECT key, lag(key, 1, 0::bigint) OVER circle AS before, lead(key, 1, 0::bigint) OVER circle AS after,
-        text_size + about_size + lag(text_size, 1, 0) OVER circle + lead(text_size, 1, 0) OVER circle AS size
+        {_SIZE} AS size
     FROM places JOIN entries USING (key) WHERE places.circle = ANY($1::bigint[])
     WINDOW circle AS (PARTITION BY places.circle ORDER BY time, "order", id COLLATE "C")
 )
 UPDATE places p SET before = line.before, after = line.after, size = line.size FROM line
-WHERE p.key = line.key AND (p.before, p.after, p.size) IS DISTINCT FROM (line.before, line.after, line.size)"""
+WHERE p.key = line.key AND (p.before, p.after, p.size) IS DISTINCT FROM (line.before, line.after, line.size)
+"""  # noqa: S608 - expressions of ours
 _REMOVE = """
 WITH no_entries AS (DELETE FROM entries WHERE key = ANY($1::bigint[])),
     no_words AS (DELETE FROM words WHERE key = ANY($1::bigint[])),
