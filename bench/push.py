@@ -105,7 +105,7 @@ class Copied(NamedTuple):
 def bare(folder: Path, source: Path, key: bytes | None) -> tuple[float, float]:
     """Return the elapsed seconds, and the processor seconds, of inserting the rows of the root `source` into new
     tables. `key` opens its sealed index; the new tables are not sealed."""
-    main, index = source / ".symbi" / DATABASE_FILE, next((source / ".symbi" / INDEXES).glob("*.db"))
+    main, index = source / ".symbi" / DATABASE_FILE, next((source / ".symbi" / INDEXES).glob("collection-*.db"))
     tables = {name: _rows(main, name) for name in ("item_parts", "items")}
     indexed = {name: _rows(index, name, key) for name in _INDEXED}
     with closing(_made(folder / "main.db", *_MAIN)) as database, closing(_made(folder / "index.db", *_WORDS)) as words:

@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from bench import recall
 from bench.harness import documentation
 from bench.harness.dialogues import Conversation, read
 from bench.harness.documentation import QUESTIONS, SETS, main, questions
+from bench.recall.__main__ import main as measure
+from bench.recall.memory import remembered
 
 PAGES = {
     "install.rst": "Install\n=======\n\nA pump needs a valve of brass.\n\nTighten it by hand,\nnever with a wrench.\n",
@@ -123,13 +124,13 @@ def test_an_anchor_in_an_overlap_has_two_chunks_as_its_evidence(bench: Bench) ->
 def test_the_file_is_measured_as_dialogues_are(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
     bench.built()
     capsys.readouterr()
-    assert recall.main(["--data", str(bench.output), "--embedding", "none", "--json"]) == 0
-    [plain, search] = json.loads(capsys.readouterr().out)["runs"]
-    assert plain["scores"]["together"]["queries"] == search["scores"]["together"]["queries"] == 2
+    assert measure(["--data", str(bench.output), "--embedding", "none", "--json"]) == 0
+    [corpus] = json.loads(capsys.readouterr().out)["corpora"]
+    assert [run["scores"]["together"]["queries"] for run in corpus["runs"]] == [2, 2]
 
 
 def test_passages_without_a_speaker_have_no_author(bench: Bench) -> None:
-    items = recall.remembered(bench.built())
+    items = remembered(bench.built())
     assert [item.provenance.author for item in items] == [None, None]
     assert [item.provenance.session_id for item in items] == ["pump/1", "pump/2"]
 

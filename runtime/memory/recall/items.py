@@ -13,6 +13,7 @@ from runtime.memory.chunking import chunks
 from runtime.memory.item import RESERVED, Item, Provenance
 from runtime.memory.redaction.redact import redact
 from runtime.memory.store import redacted_subject
+from runtime.search.question import USER
 from runtime.threads.messages import Message
 from runtime.threads.summaries import Summary
 from runtime.tokens import estimate
@@ -63,7 +64,7 @@ def _items(agent: str, source: Message | Summary, subjects: Mapping[str, str | N
         uri, tags = f"{_SUMMARY}{source.thread_id}/{source.id}", (SUMMARY,)
     elif source.kind in _KINDS:
         uri = f"{_MESSAGE}{source.thread_id}/{source.position}"
-        author = agent if source.role == "assistant" else None
+        author = {"assistant": agent, "user": USER}.get(source.role)
         if source.kind == "tool_output" and len(text) > LONGEST_OUTPUT:
             text = f"{text[: LONGEST_OUTPUT // 2]}\n\n…\n\n{text[-LONGEST_OUTPUT // 2 :]}"
     else:

@@ -64,9 +64,12 @@ def test_whatever_is_scaled_lies_between_nothing_and_one(scores: list[float]) ->
     assert ((scaled >= 0) & (scaled <= 1)).all()
 
 
+SHORT_TEXTS = np.ones(3)
+
+
 def test_neighbours_hand_on_a_share() -> None:
     given_on = fusion.from_neighbours(
-        floats(1, 0, 0.5), before=keys(-1, 0, 1), after=keys(1, 2, -1), asks=np.zeros(3, np.bool_)
+        floats(1, 0, 0.5), keys(-1, 0, 1), keys(1, 2, -1), np.zeros(3, np.bool_), SHORT_TEXTS
     )
     share = fusion.NEIGHBOUR
     assert given_on.tolist() == pytest.approx([0, share * 1.5, 0])
@@ -74,9 +77,32 @@ def test_neighbours_hand_on_a_share() -> None:
 
 def test_a_question_hands_more_to_what_follows_it_than_to_what_it_follows() -> None:
     asks = np.array([False, True, False])
-    given_on = fusion.from_neighbours(floats(0, 1, 0), before=keys(-1, 0, 1), after=keys(1, 2, -1), asks=asks)
+    given_on = fusion.from_neighbours(floats(0, 1, 0), keys(-1, 0, 1), keys(1, 2, -1), asks, SHORT_TEXTS)
     assert given_on.tolist() == pytest.approx([fusion.NEIGHBOUR, 0, fusion.ANSWER])
     assert fusion.ANSWER > fusion.NEIGHBOUR
+
+
+def test_a_long_text_neither_hands_on_nor_gets_a_share() -> None:
+    asks, depends = np.zeros(3, np.bool_), np.array([1, 0, 1])
+    given_on = fusion.from_neighbours(floats(1, 1, 1), keys(-1, 0, 1), keys(1, 2, -1), asks, depends)
+    assert given_on.tolist() == [0, 0, 0]
+
+
+def test_a_token_counts_with_its_best_match_in_the_text_or_for_less_beside_it() -> None:
+    matches = np.array([[0.5, 0.1], [0.2, 0.9]], np.float32)
+    best = fusion.with_neighbours(matches, own=keys(0, 1), before=keys(-1, 0), after=keys(1, -1), depends=np.ones(2))
+    share = fusion.NEIGHBOUR_TOKENS
+    assert best.tolist() == [pytest.approx([0.5, 0.9 * share]), pytest.approx([0.5 * share, 0.9])]
+
+
+def test_the_tokens_beside_a_long_text_do_not_count_and_none_is_below_0() -> None:
+    matches = np.array([[-1, 0.1], [0.8, 0.9]], np.float32)
+    best = fusion.with_neighbours(matches, own=keys(0), before=keys(-1), after=keys(1), depends=np.zeros(1))
+    assert best.tolist() == [pytest.approx([0, 0.1])]
+
+
+def test_the_mix_of_two_measures_is_at_most_1() -> None:
+    assert fusion.mixed(floats(1, 0), floats(1, 1)).tolist() == pytest.approx([1, fusion.TOKENS])
 
 
 def test_a_time_in_the_span_is_as_close_as_can_be() -> None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from runtime.search.dependence import SHORT
 from runtime.search.entry import EntryFilter, IndexEntry
 from runtime.search.index import open_index
 from runtime.search.index.embedded.bm25 import ABOUT, CONTEXT, TEXT
@@ -22,14 +23,15 @@ texts = st.lists(st.sampled_from((*WORDS, "running", "runs", "May", "e-mail", "e
 
 
 def by_fts5(entries: list[IndexEntry], words: list[str]) -> dict[str, float]:
-    """Return FTS5's scores of entries that are one group, in this order."""
+    """Return FTS5's scores of entries, in this order, of which those with a group are one."""
     sql = f"CREATE VIRTUAL TABLE t USING fts5 (text, about, context, tokenize = '{TOKENIZE}')"
     query = " OR ".join(f'"{word}"' for word in words)
     said = ["", *(one.text for one in entries), ""]
     with contextlib.closing(sqlite3.connect(":memory:")) as connection:
         connection.execute(sql)
         for at, one in enumerate(entries):
-            row = (at, one.text, about(one.author, one.time), f"{said[at]}\n{said[at + 2]}")
+            context = f"{said[at]}\n{said[at + 2]}" if one.group else ""
+            row = (at, one.text, about(one.author, one.time), context)
             connection.execute("INSERT INTO t (rowid, text, about, context) VALUES (?, ?, ?, ?)", row)
         scores = f"SELECT rowid, -bm25(t, {TEXT}, {ABOUT}, {CONTEXT}) FROM t WHERE t MATCH ?"
         return {entries[at].id: score for at, score in connection.execute(scores, (query,))}
@@ -73,7 +75,7 @@ async def test_scores_are_those_of_fts5_also_after_a_change(
 
 async def test_a_text_of_more_words_than_a_byte_counts_weighs_as_fts5_says() -> None:
     entries = [
-        entry(f"{n}", "alpha " + "beta " * n, group="g", order=n, author="word " * (n // 20) or None)
+        entry(f"{n}", "alpha " + "beta " * n, group="", order=n, author="word " * (n // 20) or None)
         for n in (0, 1, 120, 127, 128, 300, 20_000, 3)
     ]
     entries.sort(key=lambda one: one.order)
@@ -84,5 +86,28 @@ async def test_a_text_of_more_words_than_a_byte_counts_weighs_as_fts5_says() -> 
         ids = await index.entries(found.keys.tolist())
         scores = {ids[key].id: score for key, score in zip(found.keys.tolist(), found.scores.tolist(), strict=True)}
         assert scores == pytest.approx(by_fts5(entries, ["alpha", "word"]), rel=1e-3)
+    finally:
+        await index.close()
+
+
+async def test_words_of_a_neighbour_count_less_the_longer_both_texts_are() -> None:
+    scores = [await score_beside(own, other) for own, other in ((1, 1), (100, 1), (1, 100), (100, 100))]
+    assert scores[0] > scores[1] > scores[3] > 0
+    assert scores[0] > scores[2] > scores[3]
+    assert await score_beside(2 * SHORT, 1) == await score_beside(1, 2 * SHORT) == 0
+
+
+async def score_beside(own: int, other: int) -> float:
+    """Return the score of a text of so many words for a word of the one beside it, of so many words."""
+    index = await open_index(None, None, {})
+    try:
+        said = ("alpha " + "beta " * (other - 1), "gamma " * own)
+        entries = [entry(f"{n}", text, group="g", order=n) for n, text in enumerate(said)]
+        others = [entry(f"other {n}", "gamma", group="") for n in range(9)]
+        await index.put("log", "reviewer", "1", [*entries, *others])
+        found = await index.keyword(["alpha"], EVERYTHING, 100)
+        ids = await index.entries(found.keys.tolist())
+        scores = {ids[key].id: score for key, score in zip(found.keys.tolist(), found.scores.tolist(), strict=True)}
+        return float(scores.get("1", 0))
     finally:
         await index.close()
