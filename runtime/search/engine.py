@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 CANDIDATES: Final = 200
 """Minimum number of entries from each side that are scored."""
-COMPARED: Final = 60
-"""Minimum number of them that are compared token by token, with their neighbours."""
+COMPARED: Final = 50
+"""Minimum number of them that are compared token by token, and their neighbours that are candidates, too."""
 
 DIGITS: Final = 6
 """Decimals of the numbers of a hit: the precision of a float32."""
@@ -209,14 +209,13 @@ async def _compared(
 
     scores = np.sum(list(parts.values()), axis=0)
     best = np.lexsort((keys, -scores))[: max(COMPARED, limit)]
-    read = fusion.union(keys[best], neighbours.before[best], neighbours.after[best])
-    read = read[read > 0]
-    matches = best_matches(tokens, await index.tokens(read))
-    chosen = fusion.places(keys, read)
+    beside = fusion.union(keys[best], neighbours.before[best], neighbours.after[best])
+    chosen = fusion.places(keys, beside)
     chosen = chosen[chosen >= 0]
     keys, neighbours = keys[chosen], neighbours.at(chosen)
-    own, before, after = (fusion.places(read, each) for each in (keys, neighbours.before, neighbours.after))
-    matches = fusion.with_neighbours(matches, own, before, after, dependence(neighbours.words))
+    matches = best_matches(tokens, await index.tokens(keys))
+    before, after = fusion.places(keys, neighbours.before), fusion.places(keys, neighbours.after)
+    matches = fusion.with_neighbours(matches, before, after, dependence(neighbours.words))
     return _Compared(keys, neighbours, matches @ tokens.weights)
 
 

@@ -104,13 +104,13 @@ def from_neighbours(scores: Floats, before: Numbers, after: Numbers, asks: Flags
     return given
 
 
-def with_neighbours(matches: Floats, own: Numbers, before: Numbers, after: Numbers, depends: Shares) -> Floats:
-    """Return for some texts the best match of each token of the question in the text itself or, for less, in its
-    neighbours, at least 0. `own`, `before` and `after` are rows of `matches`, -1 for one that is not there."""
+def with_neighbours(matches: Floats, before: Numbers, after: Numbers, depends: Shares) -> Floats:
+    """Return for each text the best match of each token of the question in the text itself or, for less, in its
+    neighbours, at least 0. `matches` has a row for each text; `before` and `after` are rows, -1 for none."""
     padded = np.vstack((matches, np.zeros((1, matches.shape[1]), np.float32)))
     of_neighbours = np.maximum(np.maximum(padded[before], padded[after]), 0)
     share = (NEIGHBOUR_TOKENS * depends).astype(np.float32)[:, None]
-    best: Floats = np.maximum(padded[own], share * of_neighbours)
+    best: Floats = np.maximum(matches, share * of_neighbours)
     return best
 
 

@@ -90,15 +90,15 @@ def test_a_long_text_neither_hands_on_nor_gets_a_share() -> None:
 
 def test_a_token_counts_with_its_best_match_in_the_text_or_for_less_beside_it() -> None:
     matches = np.array([[0.5, 0.1], [0.2, 0.9]], np.float32)
-    best = fusion.with_neighbours(matches, own=keys(0, 1), before=keys(-1, 0), after=keys(1, -1), depends=np.ones(2))
+    best = fusion.with_neighbours(matches, before=keys(-1, 0), after=keys(1, -1), depends=np.ones(2))
     share = fusion.NEIGHBOUR_TOKENS
     assert best.tolist() == [pytest.approx([0.5, 0.9 * share]), pytest.approx([0.5 * share, 0.9])]
 
 
 def test_the_tokens_beside_a_long_text_do_not_count_and_none_is_below_0() -> None:
     matches = np.array([[-1, 0.1], [0.8, 0.9]], np.float32)
-    best = fusion.with_neighbours(matches, own=keys(0), before=keys(-1), after=keys(1), depends=np.zeros(1))
-    assert best.tolist() == [pytest.approx([0, 0.1])]
+    best = fusion.with_neighbours(matches, before=keys(-1, -1), after=keys(1, -1), depends=np.zeros(2))
+    assert best.tolist() == [pytest.approx([0, 0.1]), pytest.approx([0.8, 0.9])]
 
 
 def test_the_mix_of_two_measures_is_at_most_1() -> None:
