@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 CANDIDATES: Final = 200
 """Minimum number of entries from each side that are scored."""
-COMPARED: Final = 50
+COMPARED: Final = 100
 """Minimum number of them that are compared token by token, and their neighbours that are candidates, too."""
 
 DIGITS: Final = 6
