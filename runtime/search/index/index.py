@@ -137,7 +137,8 @@ class Index(ABC):
         return 0
 
     async def tend(self) -> None:  # noqa: B027 - an index that is here has nothing to catch up with
-        """Send pending changes to the server. Raises IndexFailed while it is unreachable."""
+        """Do some of what waits, such as sending changes to the server; `on_work` is called if there is more. Raises
+        IndexFailed while the server is unreachable."""
 
     async def reachable(self) -> str | None:
         """Call the server and return its address; None: the index is in this process. Raises IndexFailed if it does

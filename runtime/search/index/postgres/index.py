@@ -18,7 +18,7 @@ from runtime.search.errors import IndexFailed
 from runtime.search.index.embedded.schema import about
 from runtime.search.index.embedded.tokenizer import Tokenizer
 from runtime.search.index.index import Index, IndexChange, IndexPlace, IndexStats, Matched, Neighbours, Pending, Scored
-from runtime.search.index.postgres import hnsw, keyword_search, queries, tokens, writes
+from runtime.search.index.postgres import hnsw, keyword_search, queries, sizes, tokens, writes
 from runtime.search.index.postgres import vector_search as vectors
 from runtime.search.index.postgres.connections import IndexConnections, T, Work
 from runtime.search.index.postgres.options import PostgresOptions
@@ -63,6 +63,7 @@ class PostgresIndex(Index):
         self._model: str | None = None
         self._dimension: int | None = None
         self._token_version: str | None = None
+        self._sizes_are_new = False
         self._writes = 0
         self._building: asyncio.Task[None] | None = None
         self._problem: str | None = None
@@ -85,6 +86,15 @@ class PostgresIndex(Index):
     async def reachable(self) -> str | None:
         await self.server.look(lambda connection: connection.execute("SELECT"))
         return f"{self.server.shown}, schema {self.server.schema}"
+
+    async def tend(self) -> None:
+        if self._sizes_are_new:
+            return
+        self._sizes_are_new = await self.server.look(sizes.are_new)
+        if not self._sizes_are_new:
+            await self._write(sizes.renew)
+            if self.on_work is not None:
+                self.on_work()
 
     async def parts(self, agent: str | None = None) -> Mapping[str, str]:
         return await self.server.look(lambda connection: queries.parts(connection, agent))

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import asyncpg
 
-from runtime.search.dependence import SHORT
 from runtime.search.errors import IndexFailed
+from runtime.search.index.postgres import sizes
 from runtime.search.index.postgres.stemming import code
 
 VERSION = "3"
@@ -132,24 +132,6 @@ half the time to read of values stored aside, and are not compressed because tha
 indexes whatever the planner expects: their plans are kept, and may be made while the tables are empty.
 """
 
-
-def with_context(text: str, about: str, before: str, after: str) -> str:
-    """Return the SQL of `dependence.size_with_context`, given that of the numbers of words."""
-    given = f"{_depends(before)} * {before} + {_depends(after)} * {after}"
-    return f"({text} + {about} + floor({_depends(text)} * ({given}) + 0.5))::integer"
-
-
-def _depends(words: str) -> str:
-    return f"least(1, greatest(0, 2 - {words} / {SHORT}::float8))"
-
-
-_RESIZE = f"""
-UPDATE places p SET size = fresh.size FROM (
-    SELECT p.key, {with_context("p.text_size", "p.about_size", "coalesce(b.text_size, 0)", "coalesce(a.text_size, 0)")}
-    FROM places p LEFT JOIN places b ON b.key = p.before LEFT JOIN places a ON a.key = p.after
-) AS fresh (key, size) WHERE p.key = fresh.key AND p.size <> fresh.size"""  # noqa: S608 - expressions of ours
-"""An earlier program counted all words of neighbours."""
-
 CLEAR = f"TRUNCATE {_CONTENT}"
 
 
@@ -180,11 +162,10 @@ async def ready(connection: Any, schema: str, name: str, shown: str) -> CreatedT
             await connection.execute(MAKE.format(schema=quoted(schema), first=int(time.time() * 1000) << 8))
             await connection.executemany(
                 "INSERT INTO meta (name, value) VALUES ($1, $2)",
-                [("product", "symbiont index"), ("version", VERSION), ("of", name)],
+                [("product", "symbiont index"), ("version", VERSION), ("of", name), sizes.NOTHING_TO_RENEW],
             )
         if await connection.fetchval("SELECT to_regclass($1)", f"{quoted(schema)}.tokens") is None:
             await connection.execute(MAKE_TOKENS.format(schema=quoted(schema)))
-            await connection.execute(_RESIZE)
     return CreatedTables(version, where, dropped)
 
 

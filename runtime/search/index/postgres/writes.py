@@ -14,7 +14,7 @@ from runtime.search.index.embedded.matrix import unit
 from runtime.search.index.embedded.schema import microseconds, said_by
 from runtime.search.index.index import IndexChange, Pending
 from runtime.search.index.postgres import tokens
-from runtime.search.index.postgres.schema import with_context
+from runtime.search.index.postgres.sizes import with_context
 from runtime.search.index.postgres.stemming import Counted, array, code, to_postgres
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from runtime.search.entry import EntryFilter, IndexEntry
 from runtime.search.errors import IndexFailed
 from runtime.search.index import open_index
 from runtime.search.index.index import Index, Matched, Scored
-from runtime.search.index.postgres import hnsw, schema, vector_search
+from runtime.search.index.postgres import hnsw, schema, sizes, vector_search
 from runtime.search.index.postgres.index import PostgresIndex
 from runtime.search.index.postgres.options import PostgresOptions
 from runtime.search.index.postgres.stemming import spelled
@@ -417,6 +417,31 @@ async def test_tables_of_another_version_or_without_one_of_them_are_made_anew_an
         await second.put("log", "reviewer", "1", talk("one"))
         assert (await second.keyword(["one"], EVERYTHING, 1)).keys > before
         await second.close()
+
+
+async def test_sizes_of_an_earlier_program_are_renewed_a_batch_at_a_time_while_searches_go_on(
+    options: Options, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sizes, "_AT_ONCE", 4)
+    first = await opened_with(options)
+    await first.put("log", "reviewer", "1", talk("one", "two " * 80, "three one", "four " * 200, "five one"))
+    expected = await first.keyword(["one"], EVERYTHING, 10)
+    await first.tend()
+    await first.close()
+    await asked(options, "DELETE FROM meta WHERE name = 'sized'")
+    await asked(options, "UPDATE places SET size = size + 300")
+    second = await opened_with(options)
+    more: list[None] = []
+    second.on_work = lambda: more.append(None)
+    found = await second.keyword(["one"], EVERYTHING, 10)
+    assert await ids(second, found)
+    assert found.scores.tolist() != expected.scores.tolist()
+    for step in (1, 2, 3, 3, 3):
+        await second.tend()
+        assert len(more) == step
+    found = await second.keyword(["one"], EVERYTHING, 10)
+    assert (found.keys.tolist(), found.scores.tolist()) == (expected.keys.tolist(), expected.scores.tolist())
+    await second.close()
 
 
 async def test_a_schema_that_is_dropped_while_it_is_used_is_made_anew(index: Index, options: Options) -> None:
