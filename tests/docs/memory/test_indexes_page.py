@@ -50,7 +50,7 @@ def test_what_it_says_of_postgresql_is_that_of_the_code() -> None:
         f"`pool` connections, {PostgresOptions(url='postgresql://h/d').pool} without one",
     ):
         assert said in POSTGRESQL
-    made = set(re.findall(r"CREATE TABLE (\w+)", schema.MAKE))
+    made = set(re.findall(r"CREATE TABLE (\w+)", schema.MAKE + schema.MAKE_TOKENS))
     assert (
         set(re.findall(r"\| (\w+) \| ", POSTGRESQL[POSTGRESQL.index("| parts |") : POSTGRESQL.index("A part is")]))
         == made
