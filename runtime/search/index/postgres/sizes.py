@@ -38,7 +38,7 @@ UPDATE places p SET size = fresh.size FROM (
 
 async def are_new(connection: Any) -> bool:
     """True if no size is of an earlier program."""
-    return await connection.fetchval(_RENEWED) == int(NOTHING_TO_RENEW[1])
+    return bool(await connection.fetchval(_RENEWED) == int(NOTHING_TO_RENEW[1]))
 
 
 async def renew(connection: Any) -> None:
