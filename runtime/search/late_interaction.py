@@ -51,20 +51,21 @@ def question_tokens(asked: EmbeddedQuestion, text: str, weights: Mapping[str, fl
 
 
 def best_matches(question: QuestionTokens, texts: Sequence[bytes | None]) -> NDArray[np.float32]:
-    """Return one row for each text: for each token of the question the cosine of its best match, about -1 to 1; -1 for
-    a text without tokens."""
+    """Return one row for each text, given as `Index.tokens` returns it: for each token of the question the cosine of
+    its best match, about -1 to 1; -1 for a text without tokens."""
     dimension = question.rows.shape[1]
-    sizes = np.array([len(text or b"") * 8 // dimension for text in texts], np.int64)
-    matches = np.full((len(texts), len(question.rows)), -1, np.float32)
-    there = np.flatnonzero(sizes)
-    if not len(there):
-        return matches
     row = dimension // 8
-    filler = bytes(-sizes.sum() % _AT_ONCE * row)
-    packed = np.frombuffer(b"".join((*(text or b"" for text in texts), filler)), np.uint8)
+    # An index that was changed by hand may have any length.
+    given = [text if text and len(text) % row == 0 else b"" for text in texts]
+    sizes = np.array([len(text) // row for text in given], np.int64)
+    matches = np.full((len(texts), len(question.rows)), -1, np.float32)
+    there, count = np.flatnonzero(sizes), int(sizes.sum())
+    if not count:
+        return matches
+    packed = np.frombuffer(b"".join((*given, bytes(-count % _AT_ONCE * row))), np.uint8)
     bits = np.unpackbits(packed.reshape(-1, _AT_ONCE, row), axis=2).astype(np.float32)
     # Products with bits 0 and 1 instead of signs save a pass over the largest array: a sign is twice the bit minus 1.
-    products = (bits @ question.rows.T).reshape(-1, len(question.rows))[: sizes.sum()]
+    products = (bits @ question.rows.T).reshape(-1, len(question.rows))[:count]
     cosines = (2 * products - question.rows.sum(axis=1)) / np.float32(np.sqrt(dimension))
     starts = np.concatenate(([0], np.cumsum(sizes[there])[:-1]))
     matches[there] = np.maximum.reduceat(cosines, starts, axis=0)

@@ -172,7 +172,9 @@ def _parts(thread_id: str, agent: str, length: int, deletions: int, summary_coun
     if length > BEGINNING:
         found = [
             MessagePart(
-                f"{agent}/{thread_id}.{number}", agent, _revision(min(length - number * POSITIONS, POSITIONS), deletions)
+                f"{agent}/{thread_id}.{number}",
+                agent,
+                _revision(min(length - number * POSITIONS, POSITIONS), deletions),
             )
             for number in range(-(-length // POSITIONS))
         ]

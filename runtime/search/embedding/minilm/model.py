@@ -28,7 +28,7 @@ NAME = "all-MiniLM-L6-v2-int8@1.0.0"
 DIMENSION = 384
 TOKENS = 256
 """Maximum number of tokens that are read from a text (`max_seq_length` of the model's card)."""
-BITS_OF_TOKENS = 64
+BITS_OF_TOKENS = 56
 """Maximum number of tokens of a text whose bits are kept: of a longer text the rarest."""
 TOKEN_BITS = f"signs-of-{BITS_OF_TOKENS}-rarest"
 """The version of the bits: it changes with everything by which the bits of a text would change."""
