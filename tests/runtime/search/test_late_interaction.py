@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,12 +12,15 @@ from hypothesis import strategies as st
 from runtime.search.embedding.embedder import EmbeddedQuestion
 from runtime.search.late_interaction import STOP_WORD, QuestionTokens, best_matches, question_tokens
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 DIMENSION = 16
 
 
-def rows(count: int, seed: int = 0) -> np.ndarray:
-    found = np.random.default_rng(seed).normal(size=(count, DIMENSION)).astype(np.float32)
-    return found / np.linalg.norm(found, axis=1, keepdims=True)
+def rows(count: int, seed: int = 0) -> NDArray[np.float32]:
+    found = np.random.default_rng(seed).normal(size=(count, DIMENSION))
+    return (found / np.linalg.norm(found, axis=1, keepdims=True)).astype(np.float32)
 
 
 def asked(count: int) -> QuestionTokens:
