@@ -99,8 +99,7 @@ class Memory(Block):
     )
     search: MemorySearch = Field(
         default=MemorySearch(),
-        description="How search results are ranked. The weights add up to 1; with the embedding `local`, 0.6 and 0.4 "
-        "are recommended.",
+        description="How search results are ranked. The weights add up to 1.",
     )
     embedding: Annotated[Variant | None, As("variant", family="embedding")] = Field(
         default=None,

@@ -20,7 +20,8 @@ DIMENSION = 16
 
 def rows(count: int, seed: int = 0) -> NDArray[np.float32]:
     found = np.random.default_rng(seed).normal(size=(count, DIMENSION))
-    return (found / np.linalg.norm(found, axis=1, keepdims=True)).astype(np.float32)
+    unit: NDArray[np.float32] = (found / np.linalg.norm(found, axis=1, keepdims=True)).astype(np.float32)
+    return unit
 
 
 def asked(count: int) -> QuestionTokens:
