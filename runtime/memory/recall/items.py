@@ -22,8 +22,8 @@ log = structlog.get_logger("symbiont.memory")
 
 SUMMARY: Final = "summary"
 """The tag of the items of summaries."""
-TOKENS: Final = 512
-"""Maximum number of tokens of an item."""
+TOKENS: Final = 256
+"""Maximum number of tokens of an item: as many as the embedding `local` reads."""
 LONGEST_OUTPUT: Final = 8_000
 """Maximum characters of a tool's output that can be found; of a longer one the beginning and the end."""
 
