@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bench.indexes import EF_SEARCH, FILTERS, measure, table, texts
+from bench.indexes import EF_SEARCH, FILTERS, measure, measure_signs, signs_table, table, texts
+from runtime.search.index.embedded import in_memory
 from tests.lanes import LONG
 from tests.runtime.search.index.postgres import postgres_server
 
@@ -31,3 +32,12 @@ async def test_recall_and_latency_are_told_of_every_side_and_filter(server: str)
     assert len(result["milliseconds"]) == 4 * len(FILTERS)
     assert all(row.keys() == {"embedded", "exact", "HNSW"} for row in result["milliseconds"].values())
     assert "ef_search 400" in table(result)
+
+
+@LONG
+async def test_signs_are_compared_with_vectors_sealed_and_unsealed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(in_memory, "LARGE", in_memory.LARGE)  # the benchmark changes it
+    result = await measure_signs(120, 2)
+    assert list(result["sides"]) == ["vectors, unsealed", "signs, unsealed", "vectors, sealed", "signs, sealed"]
+    assert result["recall"] == {10: 1.0, 100: 1.0}  # so few vectors are all read
+    assert "signs, sealed" in signs_table(result)

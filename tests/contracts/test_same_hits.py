@@ -16,6 +16,7 @@ from runtime.search.embedding.hashing import HashingEmbedder
 from runtime.search.engine import SearchAnswer, search
 from runtime.search.entry import EntryFilter, IndexEntry
 from runtime.search.index import INDEXES, open_index
+from runtime.search.index.embedded import in_memory
 from runtime.search.index.index import Index
 from runtime.search.question import Question
 from tests.contracts.test_indexes import SERVERS, no_options
@@ -103,7 +104,7 @@ def postgresql(request: pytest.FixtureRequest) -> str:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def indexes(tmp_path_factory: pytest.TempPathFactory, postgresql: str) -> AsyncIterator[dict[str, Index]]:
-    """An index of every kind with the same content; exact search where an index has that option."""
+    """An index of every kind with the same content, and a large one; exact search where an index has that option."""
     folder: Path = tmp_path_factory.mktemp("indexes")
     async with AsyncExitStack() as stack:
         made: dict[str, Index] = {}
@@ -114,6 +115,12 @@ async def indexes(tmp_path_factory: pytest.TempPathFactory, postgresql: str) -> 
             stack.push_async_callback(index.close)
             await fill(index)
             made[name] = index
+        large = await open_index(None, folder / "large.db", {})
+        stack.push_async_callback(large.close)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(in_memory, "LARGE", 0)
+            await fill(large)
+        made["large"] = large
         yield made
 
 

@@ -17,6 +17,7 @@ from runtime.search.index.embedded.errors import DamagedIndex
 from runtime.search.index.embedded.index_file import IndexFile
 from runtime.search.index.embedded.matrix import Matrix, best, unit
 from runtime.search.index.embedded.schema import COLUMNS, TAGS, entry_of, microseconds, place_of, said_of
+from runtime.search.index.embedded.sign_bits import CHOSEN, SignBits
 from runtime.search.index.embedded.sqlcipher import ERRORS
 from runtime.search.index.embedded.token_bits import TokenBits
 from runtime.search.index.embedded.tokenizer import Occurrences, Tokenizer, keys_of
@@ -26,12 +27,17 @@ from runtime.search.index.index import WHOLE_ID, IndexStats, Matched, Neighbours
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+LARGE = 200_000
+"""Number of entries above which only the signs of vectors are in memory. Fewer vectors are multiplied as fast as the
+chosen ones are read from a sealed file; those of 384 numbers take up to 300 MB."""
 _CHUNK = 10_000
 _TAGS = 16
 """Number of tags whose entries are kept in memory."""
 _RETAGGED = 256
 """Number of entries of one write above which the entries of tags are read again."""
 _ASKS = " OR ".join(f"instr(text, '{mark}')" for mark in QUESTION_MARKS)
+_VECTORS = "SELECT key, vector FROM vectors ORDER BY key"
+_SOME_VECTORS = "SELECT key, vector FROM vectors WHERE key IN (SELECT value FROM json_each(?)) ORDER BY key"
 _ROWS = f"SELECT key, id, said, part, place, {_ASKS} FROM entries ORDER BY key"  # noqa: S608 - names of ours
 _ENTRIES = f"""SELECT e.key, p.name, {", ".join(f"e.{name}" for name in COLUMNS)}
     FROM entries e JOIN parts p ON p.key = e.part WHERE e.key IN (SELECT value FROM json_each(?))"""  # noqa: S608
@@ -77,14 +83,10 @@ class IndexInMemory:
         meta = dict(connection.execute("SELECT name, value FROM meta"))
         self.model: str | None = meta.get("model")
         self.dimension: int | None = meta.get("dimension")
-        self.matrix: Matrix | None = None
-        for vectors in _chunks(connection.execute("SELECT key, vector FROM vectors ORDER BY key")):
-            embedded = [key for key, _ in vectors]
-            self._alive(embedded, "vectors")
-            if not self.dimension or {len(vector) for _, vector in vectors} != {4 * self.dimension}:
-                raise DamagedIndex("there are vectors of another dimension")
-            read = np.frombuffer(b"".join(vector for _, vector in vectors), np.float32)
-            self.embed(np.array(embedded, np.int64), read.reshape(-1, self.dimension), self.model)
+        self.matrix: Matrix | SignBits | None = None
+        for chunk in _chunks(connection.execute(_VECTORS)):
+            self._alive([key for key, _ in chunk], "vectors")
+            self.embed(*self._vectors(chunk), self.model)
         self.token_bits: str | None = meta.get("token_bits")
         self._tokens = TokenBits()
         for chunk in _chunks(connection.execute("SELECT key FROM tokens ORDER BY key")):
@@ -106,7 +108,10 @@ class IndexInMemory:
             return
         self.model, self.dimension = model, vectors.shape[1]
         if self.matrix is None:
-            self.matrix = Matrix(self.dimension, len(self.rows.alive))
+            kind = SignBits if self.rows.end > LARGE else Matrix
+            self.matrix = kind(self.dimension, len(self.rows.alive))
+        elif isinstance(self.matrix, Matrix) and self.rows.end > LARGE:
+            self.matrix = self._signs(self.matrix)
         self.matrix.put(keys, vectors)
         self.rows.embedded[keys] = True
 
@@ -153,8 +158,17 @@ class IndexInMemory:
         query = unit(np.asarray(vector, np.float32)[None], self.dimension)[0]
         if self.matrix is None:
             return self._best(np.zeros(0, np.int64), np.zeros(0, np.float32), limit)
-        keys = np.flatnonzero(self.wanted(wanted) & self.rows.embedded[: self.rows.end])
-        similarities = self.matrix.similarities(query, keys)
+        mask = self.wanted(wanted) & self.rows.embedded[: self.rows.end]
+        keys = np.flatnonzero(mask)
+        if isinstance(self.matrix, SignBits):
+            keys = self.matrix.nearest(query, keys, max(CHOSEN, 2 * limit))
+            if also is not None:
+                named = self.rows.keys(also)
+                keys = np.union1d(keys, named[mask[named]])
+            keys, vectors = self._stored(keys)
+            similarities = vectors @ query
+        else:
+            similarities = self.matrix.similarities(query, keys)
         nearest = self._best(keys, similarities, limit)
         if also is None or len(nearest.keys) == len(keys):
             return nearest
@@ -259,6 +273,26 @@ class IndexInMemory:
         """Close the file."""
         self.tokenizer.close()
         self.file.close()
+
+    def _vectors(self, rows: Sequence[tuple[int, bytes]]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Return the keys and vectors of these rows of the file."""
+        if not self.dimension or any(len(vector) != 4 * self.dimension for _, vector in rows):
+            raise DamagedIndex("there are vectors of another dimension")
+        vectors = np.frombuffer(b"".join([vector for _, vector in rows]), np.float32)
+        return np.array([key for key, _ in rows], np.int64), vectors.reshape(-1, self.dimension)
+
+    def _stored(self, keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Return these keys, ascending, and their vectors in the file."""
+        return self._vectors(self.file.reading.execute(_SOME_VECTORS, (_listed(keys.tolist()),)).fetchall())
+
+    def _signs(self, matrix: Matrix) -> SignBits:
+        """Return the signs of these vectors."""
+        signs = SignBits(matrix.dimension, len(self.rows.alive))
+        keys = np.flatnonzero(self.rows.embedded)
+        for begin in range(0, len(keys), _CHUNK):
+            some = keys[begin : begin + _CHUNK]
+            signs.put(some, matrix.rows(some))
+        return signs
 
     def _entries(self, keys: Sequence[int]) -> dict[int, IndexEntry]:
         rows = self.file.reading.execute(_ENTRIES, (_listed(keys),))

@@ -36,6 +36,11 @@ class Matrix:
             self._rows = grown
         self._rows[keys] = vectors
 
+    def rows(self, keys: NDArray[np.int64]) -> Vector:
+        """Return the vectors of these keys."""
+        chosen: Vector = self._rows[keys]
+        return chosen
+
     def similarities(self, vector: Vector, keys: NDArray[np.int64]) -> Vector:
         """Return the cosine of `vector`, of length 1, with each of these rows; keys are ascending."""
         if not len(keys):
@@ -44,7 +49,7 @@ class Matrix:
         if len(keys) >= _DENSE * (end - first):
             products: Vector = (self._rows[first:end] @ vector)[keys - first]
             return products
-        gathered: Vector = self._rows[keys] @ vector
+        gathered: Vector = self.rows(keys) @ vector
         return gathered
 
 

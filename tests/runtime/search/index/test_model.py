@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from runtime.search.entry import EntryFilter
 from runtime.search.index import open_index
+from runtime.search.index.embedded import in_memory
 from runtime.search.index.index import Index
 from tests.lanes import examples
 from tests.runtime.search.index.checker import agree
@@ -93,18 +94,20 @@ async def compare_neighbours(index: Index, plain: Plain) -> None:
 
 
 @settings(max_examples=examples(120), deadline=None, suppress_health_check=list(HealthCheck))
-@given(taken=st.lists(steps, max_size=8), wanted=filters)
+@given(taken=st.lists(steps, max_size=8), wanted=filters, large=st.sampled_from((0, 3, in_memory.LARGE)))
 async def test_any_steps_lead_to_what_the_plain_model_says(
-    taken: list[Step], wanted: EntryFilter, tmp_path: Path
+    taken: list[Step], wanted: EntryFilter, large: int, tmp_path: Path
 ) -> None:
     path = tmp_path / f"{uuid4()}.db"
-    index, plain = await opened(path), Plain()
-    try:
-        for number, step in enumerate(taken):
-            index = await take(step, number, index, plain, path)
-        await compare(index, plain, wanted)
-    finally:
-        await index.close()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(in_memory, "LARGE", large)
+        index, plain = await opened(path), Plain()
+        try:
+            for number, step in enumerate(taken):
+                index = await take(step, number, index, plain, path)
+            await compare(index, plain, wanted)
+        finally:
+            await index.close()
     agree(path)
 
 
