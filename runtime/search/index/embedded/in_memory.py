@@ -27,9 +27,9 @@ from runtime.search.index.index import WHOLE_ID, IndexStats, Matched, Neighbours
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-LARGE = 200_000
+LARGE = 300_000
 """Number of entries above which only the signs of vectors are in memory. Fewer vectors are multiplied as fast as the
-chosen ones are read from a sealed file; those of 384 numbers take up to 300 MB."""
+chosen ones are read from a sealed file; those of 384 numbers take up to 460 MB."""
 _CHUNK = 10_000
 _TAGS = 16
 """Number of tags whose entries are kept in memory."""

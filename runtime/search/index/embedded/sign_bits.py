@@ -50,9 +50,11 @@ class SignBits:
     def nearest(self, vector: Vector, keys: Keys, count: int) -> Keys:
         """Return about the nearest `count` rows of these keys to `vector`, in any order; keys are ascending."""
         if len(keys) > _EQUAL_SIGNS * count:
-            keys = keys[_least(self._differences(vector, keys), _EQUAL_SIGNS * count)]
+            differences = self._differences(vector, keys)
+            most = np.searchsorted(np.cumsum(np.bincount(differences)), _EQUAL_SIGNS * count)
+            keys = keys[differences <= most]
         if len(keys) > count:
-            keys = keys[_least(-self._products(vector, keys), count)]
+            keys = keys[np.argpartition(-self._products(vector, keys), count)[:count]]
         return keys
 
     def _differences(self, vector: Vector, keys: Keys) -> NDArray[np.uint16]:
@@ -79,9 +81,3 @@ class SignBits:
         packed = np.zeros((len(vectors), 8 * len(self._words)), np.uint8)
         packed[:, : -(-self.dimension // 8)] = np.packbits(vectors > 0, axis=1)
         return packed.view(np.uint64).T
-
-
-def _least(numbers: NDArray[np.float32] | NDArray[np.uint16], count: int) -> Keys:
-    """Return the places of the least `count` numbers."""
-    least: Keys = np.argpartition(numbers, count)[:count]
-    return least
