@@ -115,7 +115,7 @@ def main(given: Sequence[str] | None = None) -> int:
         parts.append(changes(measured, moved, weights))
     if choice is not None:
         parts.append(left_out(measured, choice))
-    if plan.settings:
+    if any(each.searches for each in measured):
         parts.append(duration(measured))
     if took:
         parts.append([latency.table(took)])
