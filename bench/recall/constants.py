@@ -13,21 +13,22 @@ from typing import Final, NamedTuple
 
 from bench.recall.scores import Outcome
 from runtime.errors import UsageError
-from runtime.search import fusion
+from runtime.search import fusion, late_interaction
 from runtime.search.question import KEYWORD_WEIGHT, VECTOR_WEIGHT
 
-MODULES: Final[tuple[ModuleType, ...]] = (fusion,)
+MODULES: Final[tuple[ModuleType, ...]] = (fusion, late_interaction)
 """Their public numbers are the constants of the scoring. They are read at each search, so they can be moved."""
 WEIGHT: Final = "VECTOR_WEIGHT"
 """The weight of vectors; that of keywords is the rest to 1. A question has both, so no module is changed for them."""
 DEFAULT: Final = (VECTOR_WEIGHT, KEYWORD_WEIGHT)
 GRID: Final[Mapping[str, Sequence[float]]] = {
-    WEIGHT: (0.6, 0.7, 0.8),
-    "NEIGHBOUR": (0.0, 0.05, 0.1),
-    "ANSWER": (0.1, 0.3),
+    WEIGHT: (0.65, 0.7, 0.75),
+    "TOKENS": (0.5, 0.7),
+    "ANSWER": (0.2, 0.3),
+    "AUTHOR": (0.15, 0.22),
 }
 """The values that are tried without one conversation, in every combination."""
-MOST_COMBINATIONS: Final = 20
+MOST_COMBINATIONS: Final = 24
 STEP: Final = 0.1
 """How far constants between this and 1 are moved; others are halved, and increased by half."""
 

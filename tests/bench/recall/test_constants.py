@@ -81,7 +81,7 @@ def test_a_grid_can_be_given_as_a_file(tmp_path: Path) -> None:
         ("[0.1]", "is not a grid"),
         ('{"AUTHOR": []}', "is not a grid"),
         ('{"COLOUR": [0.1]}', "no constant COLOUR"),
-        (json.dumps({"AUTHOR": list(range(21))}), "has 21 combinations"),
+        (json.dumps({"AUTHOR": list(range(25))}), "has 25 combinations"),
     ],
 )
 def test_a_wrong_grid_is_refused(tmp_path: Path, content: str | None, reason: str) -> None:
