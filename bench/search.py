@@ -113,17 +113,18 @@ class Texts:
 
 
 async def filled(index: Index, entries: Sequence[IndexEntry], dimension: int) -> None:
-    """Add the entries part by part, each with a random vector."""
+    """Add the entries part by part, each with a random vector and random bits of a token for each word."""
     import numpy as np
 
     chance = np.random.default_rng(2)
     for start in range(0, len(entries), _PART):
         some = entries[start : start + _PART]
         await index.put(some[0].part, some[0].agent, "1", some)
-    await index.use_model("random", dimension)
+    await index.use_model("random", dimension, "random")
     while pending := await index.pending(5000):
         vectors = chance.normal(size=(len(pending), dimension)).astype(np.float32)
-        await index.embedded(list(zip(pending, vectors, strict=True)))
+        tokens = [chance.bytes(dimension // 8 * len(each.text.split())) for each in pending]
+        await index.embedded(list(zip(pending, vectors, strict=True)), tokens)
 
 
 class Bare:

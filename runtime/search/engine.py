@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from runtime.search.late_interaction import QuestionTokens
 
-CANDIDATES: Final = 200
+CANDIDATES: Final = 500
 """Minimum number of entries from each side that are scored."""
 COMPARED: Final = 100
 """Minimum number of them that are compared token by token, and their neighbours that are candidates, too."""
