@@ -35,8 +35,6 @@ POSITIONS: Final = 512
 MOST_CHANGED: Final = 5_000
 """Maximum number of changed threads whose parts are computed; for more, all parts are listed."""
 
-_FORM: Final = 2
-"""In every revision: increased when other items are made of the same messages, so that they are read again."""
 _SUMMARIES: Final = "summaries"
 _AT_A_TIME: Final = 1000
 _ASKED_AT_ONCE: Final = 500
@@ -160,7 +158,7 @@ def _rest() -> Select[Any]:
 
 
 def _beginning(agent: str, number: int, *state: object) -> MessagePart:
-    return MessagePart(f"{agent}/{number}", agent, _revision(*state))
+    return MessagePart(f"{agent}/{number}", agent, ".".join(map(str, state)))
 
 
 def _paged(query: Select[Any]) -> Select[Any]:
@@ -172,16 +170,10 @@ def _parts(thread_id: str, agent: str, length: int, deletions: int, summary_coun
     if length > BEGINNING:
         found = [
             MessagePart(
-                f"{agent}/{thread_id}.{number}",
-                agent,
-                _revision(min(length - number * POSITIONS, POSITIONS), deletions),
+                f"{agent}/{thread_id}.{number}", agent, f"{min(length - number * POSITIONS, POSITIONS)}.{deletions}"
             )
             for number in range(-(-length // POSITIONS))
         ]
     if summary_count:
-        found.append(MessagePart(f"{agent}/{thread_id}.{_SUMMARIES}", agent, _revision(summary_count)))
+        found.append(MessagePart(f"{agent}/{thread_id}.{_SUMMARIES}", agent, str(summary_count)))
     return found
-
-
-def _revision(*state: object) -> str:
-    return ".".join(map(str, (_FORM, *state)))

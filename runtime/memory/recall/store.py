@@ -114,8 +114,8 @@ class RecallStore(Store):
             return await delete_of_user(self._database, user_id, agent_id)
 
 
-_ITEMS: Final = 2
-"""Version of the items that a part has. After it has changed, indexes read every part again."""
+_ITEMS: Final = 3
+"""Version of the items that a part has, in every revision. After it has changed, indexes read every part again."""
 _errors = partial(rows_errors, "messages", "a message")
 _BEGUN: Final = (threads.c.kind != DELETED) & (threads.c.length > 0)
 
