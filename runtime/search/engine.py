@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import compress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from runtime.models.calls.call import BACKGROUND, CallOwner
@@ -89,9 +90,10 @@ async def search(
         return SearchAnswer((), notes)
     neighbours = await index.neighbours(keys)
     parts = _parts(keys, found, neighbours, asked)
-    if found.tokens is not None:
-        keys, neighbours, similar = await _compared(index, keys, parts, neighbours, found.tokens, question.limit)
-        parts = _parts(keys, found, neighbours, asked, similar)
+    compared = await _compared(index, keys, found, parts, neighbours, question.limit)
+    if compared is not None:
+        keys = compared.keys
+        parts = _parts(keys, found, compared.neighbours, asked, compared.similar)
     fit = _fit(keys, found)
     hits = await _hits(index, keys, parts, fit, question)
     if len(hits) < min(question.limit, len(keys)) and question.threshold:
@@ -195,12 +197,15 @@ class _Compared(NamedTuple):
 async def _compared(
     index: Index,
     keys: NDArray[np.int64],
+    found: _Found,
     parts: Mapping[str, NDArray[np.float32]],
     neighbours: Neighbours,
-    tokens: QuestionTokens,
     limit: int,
-) -> _Compared:
-    """Compare the best candidates token by token, and their neighbours as far as these are candidates, too."""
+) -> _Compared | None:
+    """Compare the best candidates token by token, and their neighbours as far as these are candidates, too. None: they
+    cannot be compared, because the question or a text with a vector has no tokens."""
+    if found.tokens is None or found.vector is None:
+        return None
     import numpy as np
 
     from runtime.search import fusion
@@ -213,10 +218,14 @@ async def _compared(
     chosen = fusion.places(keys, beside)
     chosen = chosen[chosen >= 0]
     keys, neighbours = keys[chosen], neighbours.at(chosen)
-    matches = best_matches(tokens, await index.tokens(keys))
+    bits = await index.tokens(keys)
+    if any(each is None for each in compress(bits, np.isin(keys, found.vector.keys))):
+        # Removed since they were counted, or of the version of another program that uses the same database.
+        return None
+    matches = best_matches(found.tokens, bits)
     before, after = fusion.places(keys, neighbours.before), fusion.places(keys, neighbours.after)
     matches = fusion.with_neighbours(matches, before, after, dependence(neighbours.words))
-    return _Compared(keys, neighbours, matches @ tokens.weights)
+    return _Compared(keys, neighbours, matches @ found.tokens.weights)
 
 
 def _parts(

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 STOP_WORD: Final = 1.5
-"""The weight of a token of a stop word. They count, because tokens carry what is around them; how often they occur
-says nothing. The weight of another word that occurs in one of a hundred texts is 4.6."""
+"""The weight of a token of a stop word, but at most half of that of the rarest word. They count, because tokens carry
+what is around them; how often they occur says nothing. The weight of another word that occurs in one of a hundred texts
+is 4.6, but in a small memory every word is in many."""
 _AT_ONCE: Final = 32
 """Number of tokens in a product of matrices: too few for the library to use several threads, which would wait for the
 processors of other work."""
@@ -42,8 +43,9 @@ def question_tokens(asked: EmbeddedQuestion, text: str, weights: Mapping[str, fl
         return None
     words = {at: word.group().lower() for word in _WORD.finditer(text) for at in range(*word.span())}
     unknown = max(weights.values(), default=1.0)
+    stop_word = min(STOP_WORD, unknown / 2)
     of_tokens = [
-        STOP_WORD if (word := words.get(start, "")) in STOP_WORDS else weights.get(word, unknown)
+        stop_word if (word := words.get(start, "")) in STOP_WORDS else weights.get(word, unknown)
         for start, _ in asked.places
     ]
     weighed = np.array(of_tokens, np.float32)

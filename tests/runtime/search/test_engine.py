@@ -13,14 +13,16 @@ import pytest_asyncio
 from numpy.typing import NDArray
 
 from runtime.errors import UsageError
+from runtime.models.calls.call import BACKGROUND, CallOwner
 from runtime.search import fusion
-from runtime.search.embedding.embedder import Embedder
+from runtime.search.embedding.embedder import EmbeddedQuestion, Embedder
 from runtime.search.engine import SearchAnswer, search
 from runtime.search.entry import EntryFilter, IndexEntry
 from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable, IndexFailed
 from runtime.search.index import open_index
 from runtime.search.index.index import Index
 from runtime.search.question import Question
+from tests.runtime.search.word_tokens import WordTokens, embed_all
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 HARBOUR_DAY = datetime(2026, 9, 2, 9, tzinfo=UTC)
@@ -74,6 +76,13 @@ class Concepts(Embedder):
         return rows
 
 
+class Tokens(WordTokens, Concepts):
+    """The same vectors, and a token for each word."""
+
+    def __init__(self) -> None:
+        super().__init__(size=64)
+
+
 def entry(number: int, id_: str, author: str | None, text: str, day: int, **more: Any) -> IndexEntry:
     time = HARBOUR_DAY + timedelta(days=day, minutes=number)
     fields: dict[str, Any] = {
@@ -99,17 +108,10 @@ def entry(number: int, id_: str, author: str | None, text: str, day: int, **more
 async def index() -> AsyncIterator[Index]:
     """An index of the dialogue, with vectors."""
     opened = await open_index(None, None, {})
-    await opened.use_model(Concepts.model, len(MEANINGS))
     await opened.put("log", "keeper", "1", [entry(number, *said) for number, said in enumerate(SAID)])
-    await embed_all(opened)
+    await embed_all(opened, Concepts())
     yield opened
     await opened.close()
-
-
-async def embed_all(index: Index) -> None:
-    waiting = await index.pending(1000)
-    vectors = await Concepts().embed([each.text for each in waiting])
-    await index.embedded(list(zip(waiting, vectors, strict=True)))
 
 
 def question(text: str, **more: Any) -> Question:
@@ -415,3 +417,139 @@ async def test_candidates_beyond_the_bound_are_weighed_by_their_true_cosine(
 async def test_a_question_that_asks_nothing_never_reaches_the_engine() -> None:
     with pytest.raises(UsageError):
         question(" ")
+
+
+@pytest_asyncio.fixture
+async def boats() -> AsyncIterator[Index]:
+    """An index with token bits, of texts with the same vector: two are alone, the third is beside another."""
+    opened = await open_index(None, None, {})
+    said = [
+        ("pier", "A ship at the pier.", "", 0),
+        ("alone", "A ship.", "", 1),
+        ("beside", "A ship.", "talk", 2),
+        ("next", "By that ship, a pier.", "talk", 3),
+    ]
+    await opened.put(
+        "log", "keeper", "1", [entry(at, id_, None, text, 0, group=group) for id_, text, group, at in said]
+    )
+    await embed_all(opened, Tokens())
+    yield opened
+    await opened.close()
+
+
+def by_meaning(text: str, **more: Any) -> Question:
+    return question(text, vector_weight=1, keyword_weight=0, **more)
+
+
+def vector_parts(answer: SearchAnswer) -> dict[str, float]:
+    return {hit.entry.id: hit.parts.get("vector", 0.0) for hit in answer.hits}
+
+
+async def test_texts_that_are_equally_near_are_told_apart_by_their_tokens(boats: Index) -> None:
+    asked = by_meaning("ship pier")
+    assert vector_parts(await search(boats, Concepts(size=64), asked)) == dict.fromkeys(
+        ("pier", "alone", "beside", "next"), 1.0
+    )
+    compared = vector_parts(await search(boats, Tokens(), asked))
+    assert compared["pier"] == 1 > compared["beside"] > compared["alone"] > 1 - fusion.TOKENS
+
+
+async def test_a_token_beside_a_text_counts_less_than_one_in_it(boats: Index) -> None:
+    compared = vector_parts(await search(boats, Tokens(), by_meaning("ship pier")))
+    # All have the same cosine and one of two tokens; the other one counts for less than where it is in the text.
+    assert compared["beside"] == pytest.approx(1 - fusion.TOKENS * (1 - fusion.NEIGHBOUR_TOKENS) / 2, abs=1e-5)
+
+
+async def test_a_text_that_is_beside_no_candidate_has_no_tokens_of_others(boats: Index) -> None:
+    asked = by_meaning("vessel pier", wanted=EntryFilter(until=HARBOUR_DAY + timedelta(minutes=3)))
+    compared = vector_parts(await search(boats, Tokens(), asked))
+    assert compared["beside"] == compared["alone"]
+
+
+async def test_token_by_token_a_word_counts_more_than_a_stop_word(boats: Index) -> None:
+    await boats.put("more", "keeper", "1", [entry(9, "shed", None, "Shed ship.", 0, group="", part="more")])
+    await embed_all(boats, Tokens())
+    for weights in ((1, 0), (0.9, 0.1)):
+        asked = question("by shed", vector_weight=weights[0], keyword_weight=weights[1])
+        compared = vector_parts(await search(boats, Tokens(), asked))
+        assert compared["shed"] == max(compared.values()) > compared["next"]
+
+
+@pytest.mark.parametrize("whose", ["keeper", "other"])
+async def test_until_all_texts_of_the_asked_have_tokens_they_are_compared_by_cosine(boats: Index, whose: str) -> None:
+    await boats.put("new", whose, "1", [entry(9, "new", None, "By a ship.", 0, agent=whose, group="", part="new")])
+    waiting = await boats.pending(9)
+    vectors = await Tokens().embed([each.text for each in waiting])
+    await boats.embedded(list(zip(waiting, vectors, strict=True)))
+    asked = question("vessel pier", wanted=EntryFilter(agent="keeper"))
+    by_cosine = await search(boats, Concepts(size=64), asked)
+    assert (await search(boats, Tokens(), asked) == by_cosine) is (whose == "keeper")
+    await embed_all(boats, Tokens())
+    assert await search(boats, Tokens(), asked) != by_cosine
+
+
+async def test_bits_of_another_program_are_not_taken_for_texts_without_tokens(boats: Index) -> None:
+    asked = question("vessel pier")
+    by_cosine = await search(boats, Concepts(size=64), asked)
+    # On one database the bits of the other program are counted and cannot be read.
+    with pytest.MonkeyPatch.context() as patch:
+
+        async def unreadable(keys: NDArray[np.int64]) -> list[bytes | None]:
+            return [None] * len(keys)
+
+        patch.setattr(boats, "tokens", unreadable)
+        assert await search(boats, Tokens(), asked) == by_cosine
+    assert await search(boats, Tokens(), asked) != by_cosine
+
+
+async def test_a_question_without_tokens_is_compared_by_cosine(boats: Index) -> None:
+    class Mute(Tokens):
+        async def embed_question_with_tokens(self, text: str, *, owner: CallOwner = BACKGROUND) -> EmbeddedQuestion:
+            return EmbeddedQuestion(await self.embed_question(text, owner=owner), None, ())
+
+    asked = question("vessel pier")
+    assert await search(boats, Mute(), asked) == await search(boats, Concepts(size=64), asked)
+
+
+async def test_only_the_best_candidates_and_their_neighbours_are_compared(
+    boats: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    every = await search(boats, Tokens(), question("vessel pier beside"))
+    monkeypatch.setattr("runtime.search.engine.COMPARED", 1)
+    few = await search(boats, Tokens(), question("that pier", limit=1))
+    assert ids(few) == ["next"]
+    assert sorted(ids(await search(boats, Tokens(), question("vessel pier beside", limit=4)))) == sorted(ids(every))
+
+
+async def test_what_has_no_vector_yet_is_weighted_by_its_words_among_compared_texts(boats: Index) -> None:
+    await boats.put("new", "keeper", "1", [entry(9, "new", None, "A pier.", 0, group="", part="new")])
+    hits = {hit.entry.id: hit for hit in (await search(boats, Tokens(), question("ship pier"))).hits}
+    assert "vector" not in hits["new"].parts
+    assert hits["pier"].parts["vector"] == pytest.approx(0.7)
+    assert hits["pier"].parts["keyword"] == pytest.approx(0.3)
+    assert hits["new"].parts["keyword"] > 0.3
+
+
+async def test_what_others_have_changes_no_score_of_a_user(boats: Index) -> None:
+    asked = question("vessel pier", wanted=EntryFilter(user="owner"))
+    before = await search(boats, Tokens(), asked)
+    others = [entry(9 + at, f"o{at}", "Vessel", "Pier, pier.", 0, user="bob", group="", part="bob") for at in range(5)]
+    await boats.put("bob", "keeper", "1", others)
+    assert await search(boats, Tokens(), asked) == before, "without vectors"
+    await embed_all(boats, Tokens())
+    assert await search(boats, Tokens(), asked) == before
+
+
+async def test_a_question_of_whoever_asks_prefers_what_the_user_said(index: Index) -> None:
+    said = [
+        entry(20 + at, role, role, "The train leaves at nine.", 90) for at, role in enumerate(("assistant", "user"))
+    ]
+    await index.put("chat", "keeper", "1", said)
+    for text, first in (
+        ("When does my train leave?", {"user": fusion.AUTHOR}),
+        ("When does the user's train leave?", {}),
+    ):
+        answer = await search(index, None, question(text))
+        assert {hit.entry.id: hit.parts["author"] for hit in answer.hits if "author" in hit.parts} == (
+            pytest.approx(first, abs=1e-6)
+        )
