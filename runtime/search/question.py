@@ -28,6 +28,8 @@ LONGEST = 2_000
 _LONGEST_NAME = 6  # words
 _WORD = re.compile(r"[^\W_]+")
 _FIRST_PERSON = re.compile(r"\b(?:i|me|my|mine|myself)\b", re.IGNORECASE)
+_OTHER_PERSON = re.compile(r'"[^"]*"|“[^”]*”|\b[Ii][./]\w|\b(?:War|Part|Phase|Type|Volume|Chapter) I\b')
+"""Quotations, abbreviations ("I/O", "i.e.") and Roman numerals, in which nobody speaks of himself."""
 _POSSESSIVE = re.compile(r"['’]s\b", re.IGNORECASE)
 
 
@@ -118,7 +120,7 @@ def understand(question: Question, authors: Sequence[str]) -> Understood:
         meaning = text
         words = tuple(word for word in everything if word not in STOP_WORDS)
     who = {author for author, _ in named}
-    if not who and _FIRST_PERSON.search(text) and USER in map(folded, authors):
+    if not who and _FIRST_PERSON.search(_OTHER_PERSON.sub(" ", text)) and USER in map(folded, authors):
         who.add(USER)
     return Understood(
         words=words or everything,

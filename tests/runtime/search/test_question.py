@@ -149,3 +149,52 @@ def test_whatever_is_asked_of_whomever_is_understood(text: str, authors: list[st
         return
     assert bool(question.words) == any(map(str.isalnum, text[:LONGEST]))
     assert question.meaning.strip()
+
+
+CHAT = ("user", "assistant", "Ada")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "What did I buy?",
+        "what's my dog called",
+        "WHICH BOOK IS MINE",
+        "I'm looking for the recipe",
+        "who am I",
+        'what did I say about "the boat"',
+        "Phases of what I did",
+    ],
+)
+def test_a_question_of_whoever_asks_is_about_what_the_user_said(text: str) -> None:
+    assert asked(text, CHAT).author == "user"
+    assert asked(text, ("assistant", "Ada")).author is None, "without a user"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "install MySQL",
+        "slow I/O, i.e. reads",
+        "When did World War I begin?",
+        "Part I of the plan",
+        'the song "My Way"',
+        "the song “I did it my way”",
+        "What did the user ask the assistant?",
+        "our mimes",
+    ],
+)
+def test_a_question_that_only_looks_like_one_of_whoever_asks_prefers_nobody(text: str) -> None:
+    assert asked(text, CHAT).author is None
+
+
+def test_who_is_named_comes_before_whoever_asks() -> None:
+    assert asked("What did Ada tell me?", CHAT).author == "ada"
+
+
+def test_roles_are_words_and_not_names() -> None:
+    for authors in (CHAT, ("User", "Assistant")):
+        question = asked("How does the user find the assistant?", authors)
+        assert question.words == ("user", "find", "assistant")
+        assert question.meaning == "How does the user find the assistant?"
+        assert question.author is None
