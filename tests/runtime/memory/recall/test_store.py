@@ -21,7 +21,7 @@ from runtime.memory.recall.message_parts import BEGINNING
 from runtime.memory.recall.store import RecallStore
 from runtime.search.embedding.hashing import HashingEmbedder
 from runtime.search.entry import EntryFilter
-from runtime.search.question import Question
+from runtime.search.question import USER, Question
 from runtime.threads.content import EventPart, TextPart, ToolOutputPart
 from runtime.threads.messages import Messages
 from runtime.threads.summaries import NewSummary, Summaries
@@ -93,6 +93,12 @@ async def test_a_message_is_found_with_its_thread_and_place(recall: Recall, thre
     assert (item.user_id, item.agent_id, item.project_id) == ("owner", "helper", thread.id)
     assert item.provenance.author == "helper"
     assert place_of(item) == (thread.id, 1)
+
+
+async def test_a_message_is_of_the_user_of_the_agent_or_of_nobody(recall: Recall, thread: Thread) -> None:
+    output = said("", role="tool", kind="tool_output", parts=(ToolOutputPart("c", "read", "It is an okapi."),))
+    await recall.messages.append(thread, [said("What is this?"), output, said("An okapi.", role="assistant")])
+    assert [item.provenance.author for item in await recall.items()] == [USER, None, "helper"]
 
 
 async def test_a_message_far_back_in_a_long_thread_is_found(recall: Recall, thread: Thread) -> None:
@@ -227,6 +233,21 @@ async def test_nothing_is_read_or_embedded_again_after_a_restart(
         report = await recall.memory.sync()
         assert (report.parts, report.read) == (3, 0)
         assert await recall.texts("w599w") == ["note w599w"]
+
+
+async def test_all_is_read_again_where_other_items_are_made_of_messages(
+    database: Database, tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with recalling(database, tmp_path, clock) as recall:
+        thread = await recall.threads.main("owner", "helper")
+        await recall.messages.append(thread, [said(f"note {number}") for number in range(BEGINNING + 1)])
+        new = NewSummary(first_position=0, last_position=0, message_count=1, text="They met an okapi.", tokens=5)
+        await recall.summaries.append(thread, new)
+        await recall.memory.sync()
+    monkeypatch.setattr("runtime.memory.recall.store._ITEMS", 0)
+    async with recalling(database, tmp_path, clock) as recall:
+        report = await recall.memory.sync()
+        assert (report.parts, report.read) == (3, 3)
 
 
 async def test_no_file_has_a_word_of_a_message(tmp_path: Path, clock: ManualClock) -> None:
