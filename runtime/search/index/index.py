@@ -38,7 +38,7 @@ class IndexChange(NamedTuple):
 
 class IndexStats(NamedTuple):
     """Numbers of `entries` and of those with a vector, the model of the vectors (None: no vectors) and its
-    dimension, the bytes on disk, and the number of entries with token bits."""
+    dimension, the bytes on disk, and the number of entries with token bits of the version in use."""
 
     entries: int
     embedded: int

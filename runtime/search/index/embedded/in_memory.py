@@ -37,7 +37,8 @@ _RETAGGED = 256
 """Number of entries of one write above which the entries of tags are read again."""
 _ASKS = " OR ".join(f"instr(text, '{mark}')" for mark in QUESTION_MARKS)
 _VECTORS = "SELECT key, vector FROM vectors ORDER BY key"
-_SOME_VECTORS = "SELECT key, vector FROM vectors WHERE key IN (SELECT value FROM json_each(?)) ORDER BY key"
+_SOME_VECTORS = """SELECT key, vector FROM vectors
+    WHERE key IN (SELECT value FROM json_each(?)) AND length(vector) = ? ORDER BY key"""
 _ROWS = f"SELECT key, id, said, part, place, {_ASKS} FROM entries ORDER BY key"  # noqa: S608 - names of ours
 _ENTRIES = f"""SELECT e.key, p.name, {", ".join(f"e.{name}" for name in COLUMNS)}
     FROM entries e JOIN parts p ON p.key = e.part WHERE e.key IN (SELECT value FROM json_each(?))"""  # noqa: S608
@@ -249,11 +250,13 @@ class IndexInMemory:
         sql = "SELECT name, revision FROM parts WHERE name IN (SELECT value FROM json_each(?))"
         return dict(self.file.reading.execute(sql, (msgspec.json.encode(sorted(names)).decode(),)))
 
-    def stats(self, agent: str | None, user: str | None) -> IndexStats:
-        """See `Index.stats`."""
+    def stats(self, agent: str | None, user: str | None, version: str | None) -> IndexStats:
+        """See `Index.stats`; `version`: of token bits, the one in use."""
         mask = self.rows.wanted(EntryFilter(agent=agent, user=user))
         embedded = int(np.count_nonzero(mask & self.rows.embedded[: self.rows.end]))
-        tokenized = int(np.count_nonzero(mask & self.rows.tokenized[: self.rows.end]))
+        tokenized = 0
+        if version is not None and version == self.token_bits:
+            tokenized = int(np.count_nonzero(mask & self.rows.tokenized[: self.rows.end]))
         model, dimension = (self.model, self.dimension) if embedded else (None, None)
         return IndexStats(int(np.count_nonzero(mask)), embedded, model, dimension, self.file.bytes(), tokenized)
 
@@ -282,8 +285,11 @@ class IndexInMemory:
         return np.array([key for key, _ in rows], np.int64), vectors.reshape(-1, self.dimension)
 
     def _stored(self, keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Return these keys, ascending, and their vectors in the file."""
-        return self._vectors(self.file.reading.execute(_SOME_VECTORS, (_listed(keys.tolist()),)).fetchall())
+        """Return these keys, ascending, and their vectors in the file; without those that another process has deleted
+        or replaced by vectors of another dimension since."""
+        assert self.dimension is not None
+        given = _listed(keys.tolist()), 4 * self.dimension
+        return self._vectors(self.file.reading.execute(_SOME_VECTORS, given).fetchall())
 
     def _signs(self, matrix: Matrix) -> SignBits:
         """Return the signs of these vectors."""

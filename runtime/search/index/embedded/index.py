@@ -176,7 +176,8 @@ class EmbeddedIndex(Index):
         return await look(lambda loaded: loaded.authors(wanted))
 
     async def stats(self, agent: str | None = None, user: str | None = None) -> IndexStats:
-        return await self._access.glance(lambda loaded: loaded.stats(agent, user))
+        version = self._token_bits
+        return await self._access.glance(lambda loaded: loaded.stats(agent, user, version))
 
     async def close(self) -> None:
         await self._access.close()

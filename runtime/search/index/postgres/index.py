@@ -196,7 +196,10 @@ class PostgresIndex(Index):
         return await self.server.look(lambda connection: queries.authors(connection, wanted))
 
     async def stats(self, agent: str | None = None, user: str | None = None) -> IndexStats:
-        return await self.server.look(lambda connection: queries.stats(connection, self.server.schema, agent, user))
+        version = self._token_version
+        return await self.server.look(
+            lambda connection: queries.stats(connection, self.server.schema, agent, user, version)
+        )
 
     async def close(self) -> None:
         if self._closed:

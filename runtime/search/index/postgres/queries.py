@@ -44,7 +44,7 @@ SELECT key FROM found JOIN entries e USING (key) ORDER BY time DESC, e.id COLLAT
 _STATS = """
 SELECT (SELECT coalesce(sum(entries), 0)::bigint FROM totals p WHERE {scope}), (SELECT count(*) FROM waiting{waiting}),
     (SELECT value FROM meta WHERE name = 'model'), (SELECT value FROM meta WHERE name = 'dimension'),
-    EXISTS (SELECT FROM meta WHERE name = 'tokens'), (SELECT count(*) FROM waiting_tokens{waiting}),
+    EXISTS (SELECT FROM meta WHERE name = 'tokens' AND value = $2), (SELECT count(*) FROM waiting_tokens{waiting}),
     (SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c
         WHERE relnamespace = to_regnamespace($1) AND relkind = 'r')"""
 
@@ -157,10 +157,10 @@ async def authors(connection: Any, wanted: EntryFilter) -> list[str]:
     return sorted(from_postgres(row[0]) for row in await connection.fetch(sql, *where.values))
 
 
-async def stats(connection: Any, schema: str, agent: str | None, user: str | None) -> IndexStats:
-    """See `Index.stats`."""
-    where = Where(schema).scope(agent, user)
-    waiting = f" JOIN places p USING (key) WHERE {where.sql}" if where.values[1:] else ""
+async def stats(connection: Any, schema: str, agent: str | None, user: str | None, version: str | None) -> IndexStats:
+    """See `Index.stats`. `version`: of token bits, the one in use."""
+    where = Where(schema, version).scope(agent, user)
+    waiting = f" JOIN places p USING (key) WHERE {where.sql}" if where.values[2:] else ""
     row = await connection.fetchrow(_STATS.format(scope=where.sql, waiting=waiting), *where.values)
     total, waits, model, dimension, has_tokens, without_tokens, size = row
     embedded = total - waits

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from structlog.testing import capture_logs
 
 from runtime.search.entry import EntryFilter
 from runtime.search.index import open_index
@@ -132,12 +131,18 @@ async def test_a_large_index_reads_vectors_from_its_file_also_when_opened_again(
         await index.close()
 
 
-async def test_a_vector_of_another_length_is_damage(index: Index, tmp_path: Path) -> None:
+async def test_vectors_that_another_process_replaced_by_those_of_another_model_are_left_out(
+    index: Index, tmp_path: Path
+) -> None:
+    """The file is not taken for a damaged one, and the next write reads what the other process has stored."""
     (path,) = tmp_path.glob("*.db")
-    with contextlib.closing(connect(path, key_of(path), timeout=10)) as connection:
-        connection.execute("UPDATE vectors SET vector = x'00'")
-    with capture_logs() as logs:
-        assert await near(index, "question") == []
-    assert [line["reason"] for line in logs if line["event"] == "index_rebuilt"] == [
-        "there are vectors of another dimension"
-    ]
+    other = await opened(path)
+    await other.use_model("m2", 16)
+    waiting = await other.pending(300)
+    await other.embedded([(one, vector(one.text, 16)) for one in waiting[:200]])
+    assert await near(index, "question") == []
+    await index.drop(["none"])
+    assert (index.rebuilt, (await index.stats()).model) == (0, "m2")
+    found = await index.nearest(vector(waiting[0].text, 16), EVERYTHING, 1)
+    assert await ids(index, found) == [waiting[0].id]
+    await other.close()

@@ -183,6 +183,7 @@ async def test_two_daemons_with_bits_of_different_versions_leave_them_to_the_las
     assert await embed_with_tokens(second) == 3
     assert await tokens(second, "e0", "e3") == [bits("one"), bits("four")]
     assert await tokens(first, "e0", "e3") == [None, None]
+    assert ((await first.stats()).tokenized, (await second.stats()).tokenized) == (0, 4)
     assert await near(first, "four") == await near(second, "four")
     assert (await near(first, "four"))[0] == "e3"
     await first.close()
