@@ -40,6 +40,9 @@ async def keep_index(indexer: Indexer, watch: FileWatcher | None, clock: Clock) 
     wait = FIRST_WAIT
     whole = True
     while True:
+        if whole:
+            # Another daemon may have left entries in a shared index without vectors or token bits.
+            indexer.queue.more()
         if whole or indexer.changed.known:
             await indexer.sync(complete=indexer.changed.overdue)
         else:

@@ -24,6 +24,7 @@ from runtime.memory.item import Item, Provenance
 from runtime.memory.markdown.store import MarkdownStore
 from runtime.memory.records.store import RecordsStore
 from runtime.memory.store_types import UNREADABLE, ItemLocation, Part
+from runtime.search.embedding.hashing import HashingEmbedder
 from runtime.search.entry import EntryFilter, IndexEntry
 from runtime.search.errors import IndexFailed
 from runtime.search.index import open_index
@@ -392,6 +393,30 @@ async def test_the_background_puts_what_is_handed_over_and_looks_at_what_was_tou
     clock.advance(301)  # The change was not noticed, and is found anyway.
     await _until_counted(indexer, 1)
     task.cancel()
+
+
+async def test_entries_that_another_daemon_left_without_vectors_are_embedded_at_the_next_comparison(
+    indexer: Indexer, store: CountingStore, clock: ManualClock
+) -> None:
+    embedder = HashingEmbedder(64)
+    await indexer.queue.use(embedder)
+    tasks = [asyncio.create_task(keep_index(indexer, None, clock)), asyncio.create_task(indexer.queue.keep())]
+    await store.append([item("One")])
+    await _until_embedded(indexer, 1)
+    await until(lambda: clock.sleepers == 1)
+    for model in ("another", embedder.model):
+        await indexer.index.use_model(model, 64)
+    assert (await indexer.index.stats()).embedded == 0
+    clock.advance(31)
+    await _until_embedded(indexer, 1)
+    for task in tasks:
+        task.cancel()
+
+
+async def _until_embedded(indexer: Indexer, wanted: int) -> None:
+    async with asyncio.timeout(30):
+        while (await indexer.index.stats()).embedded != wanted:
+            await asyncio.sleep(0.01)
 
 
 async def _until_counted(indexer: Indexer, wanted: int) -> None:
