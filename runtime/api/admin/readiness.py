@@ -314,12 +314,12 @@ async def _index(name: str, memory: OpenMemory) -> Check:
         stats = await memory.index_stats()
     except SymbiontError as error:
         return Check(check, "RED", f"nothing can be searched: {error.line()}")
-    waiting = stats.entries - stats.embedded if memory.embedding else 0
-    held = (
-        f"{_count(stats.entries, 'entry')}, {waiting} without a vector yet"
-        if waiting
-        else _count(stats.entries, "entry")
-    )
+    held = _count(stats.entries, "entry")
+    if memory.embedder is not None:
+        if stats.embedded < stats.entries:
+            held += f", {stats.entries - stats.embedded} without a vector yet"
+        if memory.embedder.token_bits is not None and stats.tokenized < stats.embedded:
+            held += f", {stats.embedded - stats.tokenized} without token bits yet"
     try:
         where = await memory.indexer.index.reachable()
     except SymbiontError as error:

@@ -214,6 +214,17 @@ def test_each_kind_of_index_has_a_file_of_its_own(tmp_path: Path) -> None:
     assert files[2].name.endswith(".qdrant.db")
 
 
+async def test_readiness_counts_items_without_token_bits(tmp_path: Path) -> None:
+    memory = await open_memory(Memory(name="notes", path="agents", embedding=HASHING), tmp_path, index_folder=None)
+    await memory.store.append([fact("The walnut")])
+    await ask(memory, "walnut")
+    assert (await _index("notes", memory)).text == "1 entry"
+    assert memory.embedder is not None
+    memory.embedder.token_bits = "1"
+    assert (await _index("notes", memory)).text == "1 entry, 1 without token bits yet"
+    await memory.close()
+
+
 async def test_readiness_says_whether_the_server_answers(memory: OpenMemory, server: QdrantServer) -> None:
     async def row() -> tuple[str, str]:
 
