@@ -1,4 +1,5 @@
-"""Creates missing vectors, batch by batch from the index's own queue, so that no write waits for an embedding."""
+"""Creates missing vectors and token bits, batch by batch from the index's own queue, so that no write waits for an
+embedding."""
 
 from __future__ import annotations
 
@@ -88,8 +89,8 @@ class EmbeddingQueue:
         return BATCH if self._embedder is None else self._embedder.at_once
 
     async def embed(self, progress: Progress | None = None, *, seconds: float | None = None) -> int:
-        """Create the missing vectors; return how many. With `seconds`, no batch begins after that time, and batches are
-        small because a search waits. Raises EmbeddingUnavailable, EmbeddingMismatch, IndexFailed."""
+        """Create what is missing; return for how many entries. With `seconds`, no batch begins after that time, and
+        batches are small because a search waits. Raises EmbeddingUnavailable, EmbeddingMismatch, IndexFailed."""
         await self._index.tend()
         if self._embedder is None or self.switched_off:
             return 0
