@@ -178,9 +178,15 @@ async def test_only_what_is_as_relevant_as_the_threshold_is_found(index: Index, 
     assert len(answer.hits) < len(every)
     assert any("below the threshold" in note for note in answer.notes)
     best = max(hit.relevance for hit in every)
-    # The limit applies after the filter.
-    (first,) = (await search(index, embedder, question("painted boat", limit=1, threshold=best))).hits
-    assert first.relevance == best
+    # The limit applies after the filter, and what is beyond the limit is not omitted because of the threshold.
+    answer = await search(index, embedder, question("painted boat", limit=1, threshold=best))
+    assert answer.hits[0].relevance == best
+    assert not any("below the threshold" in note for note in answer.notes)
+
+
+async def test_a_threshold_that_every_hit_passes_omits_none(index: Index) -> None:
+    answer = await search(index, Concepts(), question("painted boat", limit=99, threshold=0.0001))
+    assert (len(answer.hits), answer.notes) == (len(SAID), ())
 
 
 async def test_what_has_nothing_in_common_with_a_question_is_no_hit() -> None:
@@ -261,6 +267,22 @@ async def test_authors_of_what_is_not_wanted_are_no_names(index: Index) -> None:
     await index.put("other", "other", "1", [other])
     answer = await search(index, None, question("painted", wanted=EntryFilter(agent="keeper")))
     assert set(ids(answer)[:2]) == {"a3", "b3"}
+
+
+async def test_authors_of_another_subject_are_no_names(index: Index) -> None:
+    others = [entry(at, f"c{at}", author, "A tent.", 0, subject=author) for at, author in enumerate(("Boat", "Shed"))]
+    await index.put("other", "keeper", "1", others)
+    (hit,) = (await search(index, None, question("boat and shed tent", wanted=EntryFilter(subject="Boat")))).hits
+    # With both of them as names neither would be preferred.
+    assert hit.parts["author"] == pytest.approx(fusion.AUTHOR)
+
+
+async def test_a_question_without_a_letter_or_digit_finds_nothing_and_says_why(index: Index) -> None:
+    embedder = Concepts()
+    answer = await search(index, embedder, question("?!"))
+    assert answer.hits == ()
+    assert "neither letters nor digits" in answer.notes[0]
+    assert not embedder.asked
 
 
 async def test_what_answers_a_question_is_found_by_it(index: Index) -> None:
