@@ -264,7 +264,7 @@ async def test_the_log_beside_the_file_does_not_grow_without_end(tmp_path: Path)
     for number in range(40):
         await index.put("log", "reviewer", str(number), talk(*(f"{text} {number}" * 3 for text in TEXTS)))
     assert Path(f"{path}-wal").stat().st_size < 30_000_000
-    assert len(await said(index, "number7", limit=1000)) == 3
+    assert await said(index, "number7", limit=1000) == ["e7"]
     await index.close()
     assert agree(path) == 300
 
