@@ -357,12 +357,16 @@ async def test_an_embedding_that_fails_fails_no_search(
     asked = question("green boat", vector_weight=weights[0], keyword_weight=weights[1])
     answer = await search(index, Concepts(error), asked)
     assert ids(answer)[0] == "a3"
+    assert answer.hits[0].parts["keyword"] == pytest.approx(1)
     assert answer.notes == (f"searched by keyword only: {error}",)
 
 
-async def test_vectors_of_another_dimension_fail_no_search(index: Index) -> None:
-    answer = await search(index, Concepts(size=3), question("green boat"))
+@pytest.mark.parametrize("weights", [(0.7, 0.3), (1, 0)])
+async def test_vectors_of_another_dimension_fail_no_search(index: Index, weights: tuple[float, float]) -> None:
+    asked = question("green boat", vector_weight=weights[0], keyword_weight=weights[1])
+    answer = await search(index, Concepts(size=3), asked)
     assert ids(answer)[0] == "a3"
+    assert answer.hits[0].parts["keyword"] == pytest.approx(1)
     (note,) = answer.notes
     assert note.startswith("searched by keyword only: ")
 
@@ -434,6 +438,15 @@ async def test_candidates_beyond_the_bound_are_weighed_by_their_true_cosine(
     narrow = await search(index, Concepts(), question("painted green oven boat", limit=2))
     assert ids(narrow) == ids(wide)
     assert [hit.parts["vector"] for hit in narrow.hits] == pytest.approx([hit.parts["vector"] for hit in wide.hits])
+
+
+async def test_what_only_its_words_found_has_its_cosine_too(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("runtime.search.engine.CANDIDATES", 1)
+    asked = question("vegetables broken", limit=1, vector_weight=0.1, keyword_weight=0.9)
+    (hit,) = (await search(index, Concepts(), asked)).hits
+    assert hit.entry.id == "b2"
+    assert hit.cosine is not None
+    assert hit.parts["keyword"] == pytest.approx(0.9)
 
 
 async def test_a_question_that_asks_nothing_never_reaches_the_engine() -> None:
