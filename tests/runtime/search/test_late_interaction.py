@@ -62,6 +62,20 @@ def test_a_word_of_unknown_rarity_weighs_as_the_rarest() -> None:
     assert found.weights.tolist() == pytest.approx([0.5, 0.5])
 
 
+@pytest.mark.parametrize("weights", [{"red": 0.8, "bicycle": 0.4}, {"red": 1.0}, {}])
+def test_a_stop_word_weighs_at_most_half_of_the_rarest_word(weights: dict[str, float]) -> None:
+    found = question_tokens(EmbeddedQuestion(rows(1)[0], rows(2), [(0, 3), (4, 7)]), "The red", weights)
+    assert found is not None
+    assert found.weights.tolist() == pytest.approx([1 / 3, 2 / 3])
+
+
+def test_words_of_a_question_are_compared_in_lower_case() -> None:
+    places = [(0, 3), (4, 11)]
+    found = question_tokens(EmbeddedQuestion(rows(1)[0], rows(2), places), "Red BICYCLE", {"red": 3.0, "bicycle": 1.0})
+    assert found is not None
+    assert found.weights.tolist() == pytest.approx([0.75, 0.25])
+
+
 def test_an_embedding_without_tokens_compares_none() -> None:
     assert question_tokens(EmbeddedQuestion(rows(1)[0], None, ()), "red", {}) is None
     assert question_tokens(EmbeddedQuestion(rows(1)[0], rows(0), ()), "?!", {}) is None
