@@ -101,8 +101,16 @@ def test_the_tokens_beside_a_long_text_do_not_count_and_none_is_below_0() -> Non
     assert best.tolist() == [pytest.approx([0, 0.1]), pytest.approx([0.8, 0.9])]
 
 
+def test_a_token_that_is_unlike_all_in_a_text_and_beside_it_counts_0() -> None:
+    matches = np.array([[-0.5, 0.1, 0.3]] * 3, np.float32)
+    best = fusion.with_neighbours(matches, before=keys(-1, 0, 1), after=keys(1, 2, -1), depends=np.ones(3))
+    assert best.tolist() == [pytest.approx([0, 0.1, 0.3])] * 3
+
+
 def test_the_mix_of_two_measures_is_at_most_1() -> None:
-    assert fusion.mixed(floats(1, 0), floats(1, 1)).tolist() == pytest.approx([1, fusion.TOKENS])
+    assert fusion.mixed(floats(1, 0, 0.5), floats(1, 0.5, 0)).tolist() == pytest.approx(
+        [1, 0.5 * fusion.TOKENS, 0.5 * (1 - fusion.TOKENS)]
+    )
 
 
 def test_a_time_in_the_span_is_as_close_as_can_be() -> None:
