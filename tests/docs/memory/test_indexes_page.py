@@ -6,7 +6,10 @@ import re
 from pathlib import Path
 
 from runtime.memory.indexing.embedding_queue import LONGEST_WAIT_FOR_AN_INDEX
+from runtime.search.embedding.minilm.model import BITS_OF_TOKENS
 from runtime.search.index import INDEXES
+from runtime.search.index.embedded import sign_bits, token_bits
+from runtime.search.index.embedded.in_memory import LARGE
 from runtime.search.index.postgres import hnsw, schema, vector_search
 from runtime.search.index.postgres.options import PostgresOptions
 from runtime.search.index.qdrant.index import GRACE_SECONDS
@@ -26,6 +29,19 @@ def test_every_index_is_in_its_table() -> None:
 
 def test_the_tests_that_it_names_are_there() -> None:
     assert all((DOCS.parent / path).exists() for path in re.findall(r"`((?:tests|bench)/[\w/.]+)`", PAGE))
+
+
+def test_what_it_says_of_the_embedded_index_is_that_of_the_code() -> None:
+    for said in (
+        f"exactly; above {LARGE:,} items nearly so",
+        f"of at most {BITS_OF_TOKENS} of them",
+        f"the last {token_bits._KEPT_BYTES // 2**20} MB of them stay in memory",
+        f"Of more than {LARGE:,} items it keeps",
+        f"the signs of the best {sign_bits._EQUAL_SIGNS * sign_bits.CHOSEN:,}",
+        f"the vectors of the best {sign_bits.CHOSEN:,}",
+        f"2.8 KB for one of {BITS_OF_TOKENS} or more",
+    ):
+        assert said in PAGE
 
 
 def test_what_it_says_of_qdrant_is_that_of_the_code() -> None:
