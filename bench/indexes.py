@@ -41,8 +41,8 @@ from typing import TYPE_CHECKING, Any
 from bench.harness.postgresql import NAMED, postgresql
 from bench.harness.report import command_line, show
 from dslc.blocks.variant import Variant
-from runtime.models.calls.call import BACKGROUND, CallOwner
 from runtime.search.embedding import default_embedding, open_embedding
+from runtime.search.embedding.embedder import Embedder
 from runtime.search.engine import CANDIDATES, search
 from runtime.search.entry import EntryFilter, IndexEntry
 from runtime.search.index import open_index
@@ -175,27 +175,22 @@ async def kept_texts(count: int, file: Path | None, drawn: bool) -> tuple[str, l
     return model, said, made
 
 
-class Known:
+class Known(Embedder):
     """An embedder with precomputed vectors, so that searches are measured without the model."""
 
     name = model = "known"
-    dimension = 384
 
     def __init__(self, vectors: Mapping[str, Any]) -> None:
         self._vectors = vectors
 
-    async def embed(self, given: Sequence[str]) -> Any:
-        """Return one row for each text."""
+    @property
+    def dimension(self) -> int:
+        return 384
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
         import numpy as np
 
-        return np.stack([self._vectors[text] for text in given])
-
-    async def embed_question(self, text: str, *, owner: CallOwner = BACKGROUND) -> Any:
-        """Return the row of one text."""
-        return self._vectors[text]
-
-    async def close(self) -> None:
-        """Do nothing."""
+        return np.stack([self._vectors[text] for text in texts])
 
 
 async def fill(
@@ -249,7 +244,7 @@ class Run:
 
     def _asked(self, index: Index, question: str, wanted: EntryFilter) -> Iterator[tuple[str, Awaitable[object]]]:
         asked = Question(text=question, now=_START, wanted=wanted)
-        embedder: Any = Known({understand(asked, []).meaning: self.vectors[question]})
+        embedder = Known({understand(asked, []).meaning: self.vectors[question]})
         yield "nearest 10", index.nearest(self.vectors[question], wanted, 10)
         yield f"nearest {CANDIDATES}", index.nearest(self.vectors[question], wanted, CANDIDATES)
         yield "words", index.keyword(understand(asked, []).words, wanted, CANDIDATES)

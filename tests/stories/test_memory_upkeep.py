@@ -197,7 +197,7 @@ def test_an_index_of_the_version_before_is_searched_by_its_vectors_and_gets_toke
     file = index_file(tmp_path)
     make_version_6(file)
     with running(tmp_path, "program") as daemon:
-        assert indexed(daemon) == f"{count} entries"
+        assert "vector" not in indexed(daemon)
         assert search(daemon, "step 7")[0]["parts"].get("vector", 0) > 0
         until(lambda: tokenized(file), what="the first token bits")
         daemon.kill()
