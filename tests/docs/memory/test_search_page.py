@@ -18,22 +18,16 @@ PAGE = " ".join((Path(__file__).parents[3] / "docs" / "search.md").read_text(enc
     [
         f"The {engine.CANDIDATES} entries with the best words and the {engine.CANDIDATES} nearest by meaning",
         f"The best {engine.COMPARED} of them, and their neighbours",
-        (
-            f"the similarity of tokens ({fusion.TOKENS:g} of it) and the cosine of the entry's text and the question "
-            f"({1 - fusion.TOKENS:g})"
-        ),
+        f"the similarity of tokens ({fusion.TOKENS:g} of it) and the cosine",
+        f"the question ({1 - fusion.TOKENS:g}), each scaled",
         f"times `vector_weight` | {question.VECTOR_WEIGHT:g} |",
         f"(for {bm25.CONTEXT:g} of an occurrence) the texts before and after it",
         f"times `keyword_weight` | {question.KEYWORD_WEIGHT:g} |",
-        (
-            f"but {fusion.ANSWER:g} of those of the entry before it if that one is a question "
-            f"| {fusion.ANSWER + fusion.NEIGHBOUR:g} |"
-        ),
+        f"but {fusion.ANSWER:g} of those of the entry before it if that one is a question",
+        f"is a question | {fusion.ANSWER + fusion.NEIGHBOUR:g} |",
         f"{fusion.AUTHOR:g} if the question asks for one author and the entry is theirs | {fusion.AUTHOR:g} |",
-        (
-            f"{fusion.DATE:g} if the entry is from a time that the question mentions, decreasing before and after it "
-            f"| {fusion.DATE:g} |"
-        ),
+        f"{fusion.DATE:g} if the entry is from a time that the question mentions",
+        f"decreasing before and after it | {fusion.DATE:g} |",
         f"with more than {model.BITS_OF_TOKENS} tokens only the {model.BITS_OF_TOKENS} rarest",
         f"or, for {fusion.NEIGHBOUR_TOKENS:g} of it, of its neighbours",
         f"texts of up to {dependence.SHORT} words depend on their neighbours",

@@ -523,6 +523,26 @@ async def test_until_all_texts_of_the_asked_have_tokens_they_are_compared_by_cos
     assert await search(boats, Tokens(), asked) != by_cosine
 
 
+async def test_a_text_without_tokens_that_is_not_compared_stops_comparisons_too(
+    boats: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await boats.put("new", "keeper", "1", [entry(9, "new", None, "By a ship.", 0, group="", part="new")])
+    waiting = await boats.pending(9)
+    vectors = await Tokens().embed([each.text for each in waiting])
+    await boats.embedded(list(zip(waiting, vectors, strict=True)))
+    monkeypatch.setattr("runtime.search.engine.COMPARED", 1)
+    asked = question("that pier", limit=1)
+    assert await search(boats, Tokens(), asked) == await search(boats, Concepts(size=64), asked)
+
+
+async def test_the_token_of_a_rare_word_weighs_more(boats: Index) -> None:
+    asked = question("alone that ship pier", vector_weight=0.99, keyword_weight=0.01)
+    await boats.put("rare", "keeper", "1", [entry(9, "rare", None, "Alone: a ship.", 0, group="", part="rare")])
+    await embed_all(boats, Tokens())
+    compared = vector_parts(await search(boats, Tokens(), asked))
+    assert compared["rare"] > compared["pier"]
+
+
 async def test_bits_of_another_program_are_not_taken_for_texts_without_tokens(boats: Index) -> None:
     asked = question("vessel pier")
     by_cosine = await search(boats, Concepts(size=64), asked)
