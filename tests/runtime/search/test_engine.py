@@ -257,6 +257,17 @@ async def test_names_are_not_embedded(index: Index) -> None:
     assert embedder.asked == ["What did paint?"]
 
 
+async def test_a_question_is_embedded_for_whom_it_is_searched(index: Index) -> None:
+    class Billed(Concepts):
+        async def embed_question(self, text: str, *, owner: CallOwner = BACKGROUND) -> NDArray[np.float32]:
+            self.owner = owner
+            return await super().embed_question(text, owner=owner)
+
+    embedder, owner = Billed(), CallOwner("bob", "keeper")
+    await search(index, embedder, question("boat"), owner=owner)
+    assert embedder.owner == owner
+
+
 async def test_where_two_are_named_neither_is_preferred(index: Index) -> None:
     answer = await search(index, Concepts(), question("Did Ada and Ben paint a boat?"))
     assert not any("author" in hit.parts for hit in answer.hits)
