@@ -42,6 +42,14 @@ def test_only_the_ratio_of_weights_counts() -> None:
     assert Question(text="tea", now=NOW, vector_weight=0, keyword_weight=3).shares == (0, 1)
 
 
+def test_the_weights_of_a_question_come_before_those_of_the_memory() -> None:
+    assert Question(text="tea", now=NOW).weighted(0, 1).shares == (0, 1)
+    assert Question(text="tea", now=NOW, vector_weight=1, keyword_weight=0).weighted(0, 1).shares == (1, 0)
+    assert Question(text="tea", now=NOW, keyword_weight=3).weighted(1, 0).shares == (0.25, 0.75)
+    with pytest.raises(UsageError, match="nothing can be found"):
+        Question(text="tea", now=NOW, keyword_weight=0).weighted(0, 1)
+
+
 def test_stop_words_are_not_looked_for() -> None:
     assert asked("What did they say about the harbour in Oslo?").words == ("say", "harbour", "oslo")
     assert asked("Didn't we've it? Where's the tea").words == ("tea",)
