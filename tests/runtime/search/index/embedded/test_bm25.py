@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 from datetime import timedelta
+from math import log1p
 
 import pytest
 from hypothesis import given, settings
@@ -109,5 +110,18 @@ async def score_beside(own: int, other: int) -> float:
         ids = await index.entries(found.keys.tolist())
         scores = {ids[key].id: score for key, score in zip(found.keys.tolist(), found.scores.tolist(), strict=True)}
         return float(scores.get("1", 0))
+    finally:
+        await index.close()
+
+
+async def test_a_word_weighs_as_rare_as_it_is_among_the_entries_of_whom_it_is_searched_for() -> None:
+    index = await open_index(None, None, {})
+    try:
+        said = [entry(f"{n}", "alpha beta" if n == 0 else "beta", group="") for n in range(9)]
+        others = [entry(f"other {n}", "alpha", group="", user="bob") for n in range(9)]
+        await index.put("log", "reviewer", "1", [*said, *others])
+        found = await index.keyword(["alpha", "Beta", "nowhere"], EntryFilter(user="owner"), 100)
+        expected = {"alpha": log1p(8.5 / 1.5), "Beta": log1p(0.5 / 9.5), "nowhere": log1p(9.5 / 0.5)}
+        assert found.weights == pytest.approx(expected)
     finally:
         await index.close()
