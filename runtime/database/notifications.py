@@ -125,7 +125,8 @@ class Notifications:
     async def _send(self, connection: Any) -> None:
         """Send the pending notifications, or check the connection if there are none for a while."""
         try:
-            await asyncio.wait_for(self._pending.wait(), self._alive)
+            async with asyncio.timeout(self._alive):
+                await self._pending.wait()
         except TimeoutError:
             await connection.execute("SELECT 1", timeout=ANSWER_SECONDS)
             return

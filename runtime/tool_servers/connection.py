@@ -125,7 +125,8 @@ class ServerConnection:
             self._settled.set()
             self._again.clear()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._again.wait(), wait)
+                async with asyncio.timeout(wait):
+                    await self._again.wait()
             wait = min(wait * 2, LONGEST_WAIT_SECONDS)
 
     async def _connected(self) -> str:

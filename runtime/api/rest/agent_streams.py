@@ -132,7 +132,8 @@ class AgentStreams:
                         return
                     if stream.is_caught_up:
                         with suppress(TimeoutError):
-                            await asyncio.wait_for(changed.wait(), LOOK_SECONDS)
+                            async with asyncio.timeout(LOOK_SECONDS):
+                                await changed.wait()
                     if loop.time() - looked >= LOOK_SECONDS:
                         # It may wait, or be over, without an event, also while other runs have some.
                         stream.looks_at_run, looked = True, loop.time()

@@ -8,6 +8,8 @@ from typing import Any
 
 import structlog
 
+from runtime.errors import SymbiontError
+
 log = structlog.get_logger("symbiont.daemon")
 
 
@@ -49,7 +51,9 @@ class Supervisor:
         error = task.exception()
         if error is not None:
             log.critical("background_task_died", task=task.get_name(), exc_info=error)
-            self.fail(f"{task.get_name()} died: {type(error).__name__}")
+            # The texts of other errors may have anything in them.
+            reason = error.line() if isinstance(error, SymbiontError) else type(error).__name__
+            self.fail(f"{task.get_name()} died: {reason}")
 
     async def wait(self) -> None:
         """Return when a stop was requested or a task died."""

@@ -43,7 +43,8 @@ class OtherDaemons:
             with suppress(Unavailable):
                 await self._look()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._heard.wait(), self._poll)
+                async with asyncio.timeout(self._poll):
+                    await self._heard.wait()
 
     async def _look(self) -> None:
         changes = self._database.changes

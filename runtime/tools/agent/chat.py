@@ -255,7 +255,8 @@ async def _followed(context: Context, run_id: str, seconds: float, sent_to: Thre
                     raise
             is_sent = False
             with suppress(TimeoutError):
-                await asyncio.wait_for(ended.wait(), min(left, LOOK_SECONDS))
+                async with asyncio.timeout(min(left, LOOK_SECONDS)):
+                    await ended.wait()
 
 
 def _told(told: Iterable[object], run_id: str, thread: Thread) -> AgentTurn | None:

@@ -167,7 +167,8 @@ class _Follower:
                     if run.state == AWAITING:
                         await self._tell_approvals()
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(changed.wait(), LOOK_SECONDS)
+                    async with asyncio.timeout(LOOK_SECONDS):
+                        await changed.wait()
 
     async def _pass_on(self, events: AsyncIterator[RunEvent]) -> None:
         async for event in events:

@@ -262,3 +262,21 @@ def test_changes_are_told_to_those_alone_who_watch_them() -> None:
 async def test_the_log_is_empty_at_first(database: Database, log: EventLog) -> None:
     assert await log.bounds("owner") == (None, 0)
     assert await count(database, "run_events") == 0
+
+
+async def test_looking_for_events_of_other_daemons_ends_when_it_is_told_of_some_at_the_same_time(
+    postgres_url: str, clock: ManualClock
+) -> None:
+    database = await Database.open(postgres_url, KEY)
+    try:
+        others = OtherDaemons(database, clock, poll=60)
+        looking = asyncio.create_task(others.run())
+        await asyncio.sleep(0.05)
+        others.heard()
+        await asyncio.sleep(0)
+        looking.cancel()
+        async with asyncio.timeout(20):
+            await asyncio.wait({looking})
+        assert looking.cancelled()
+    finally:
+        await database.close()
