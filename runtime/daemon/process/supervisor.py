@@ -49,11 +49,12 @@ class Supervisor:
         if task.cancelled() or self._stop.is_set():
             return
         error = task.exception()
-        if error is not None:
+        if isinstance(error, SymbiontError):
+            self.fail(f"{task.get_name()} died: {error.line()}")
+        elif error is not None:
+            # Its text may have anything in it.
             log.critical("background_task_died", task=task.get_name(), exc_info=error)
-            # The texts of other errors may have anything in them.
-            reason = error.line() if isinstance(error, SymbiontError) else type(error).__name__
-            self.fail(f"{task.get_name()} died: {reason}")
+            self.fail(f"{task.get_name()} died: {type(error).__name__}")
 
     async def wait(self) -> None:
         """Return when a stop was requested or a task died."""
