@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 CANDIDATES: Final = 500
 """Minimum number of entries from each side that are scored."""
-COMPARED: Final = 100
+COMPARED: Final = 40
 """Minimum number of them that are compared token by token, and their neighbours that are candidates, too."""
 
 DIGITS: Final = 6

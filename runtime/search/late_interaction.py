@@ -67,7 +67,7 @@ def best_matches(question: QuestionTokens, texts: Sequence[bytes | None]) -> NDA
     packed = np.frombuffer(b"".join((*given, bytes(-count % _AT_ONCE * row))), np.uint8)
     bits = np.unpackbits(packed.reshape(-1, _AT_ONCE, row), axis=2).astype(np.float32)
     # Products with bits 0 and 1 instead of signs save a pass over the largest array: a sign is twice the bit minus 1.
-    products = (bits @ question.rows.T).reshape(-1, len(question.rows))[:count]
+    products = (bits @ np.ascontiguousarray(question.rows.T)).reshape(-1, len(question.rows))[:count]
     cosines = (2 * products - question.rows.sum(axis=1)) / np.float32(np.sqrt(dimension))
     starts = np.concatenate(([0], np.cumsum(sizes[there])[:-1]))
     matches[there] = np.maximum.reduceat(cosines, starts, axis=0)

@@ -58,12 +58,12 @@ class _Shared:
         """Embed the text. Raises EmbeddingMismatch."""
         import numpy as np
 
-        tokens = self.tokens(text)
-        if not tokens:
+        if is_blank(text):
             return EmbeddedQuestion(np.zeros(model.DIMENSION, np.float32), None, ())
-        vector, rows, kept = self._model.embed_question(tokens)
         text = text[:_LONGEST]
-        places = original_places(text, self._model.places(readable(text)))
+        tokens, found = self._model.placed_tokens(readable(text))
+        vector, rows, kept = self._model.embed_question(tokens)
+        places = original_places(text, found)
         return EmbeddedQuestion(vector, rows, [places[at] for at in kept])
 
     def tokens(self, text: str) -> Sequence[int]:

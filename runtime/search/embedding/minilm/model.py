@@ -78,9 +78,10 @@ class MiniLM:
         # One text at a time: `encode_batch` uses threads, which do not survive a fork.
         return self._tokenizer.encode(text).ids
 
-    def places(self, text: str) -> list[tuple[int, int]]:
-        """Return the beginning and end of each token in the text."""
-        return self._tokenizer.encode(text).offsets
+    def placed_tokens(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        """Return the tokens of a text like `tokens`, with the beginning and end of each in the text."""
+        found = self._tokenizer.encode(text)
+        return found.ids, found.offsets
 
     def embed(self, texts: Sequence[Sequence[int]]) -> tuple[NDArray[np.float32], list[bytes]]:
         """Return one row of length 1 for each text, given as its tokens, in order, and the bits of its tokens: the
