@@ -51,17 +51,6 @@ T = TypeVar("T")
 NOW = datetime(2026, 2, 14, tzinfo=UTC)
 
 
-@pytest.fixture
-def server(request: pytest.FixtureRequest) -> str:
-    return postgres_server.server(request)
-
-
-@pytest.fixture
-async def options(server: str) -> AsyncIterator[Options]:
-    async with postgres_server.options(server) as given:
-        yield given
-
-
 @pytest.fixture(scope="module")
 def own() -> Iterator[postgres_server.OwnServer]:
     """A server that tests may stop; it runs at the start of each."""

@@ -54,17 +54,6 @@ Options = dict[str, Any]
 
 
 @pytest.fixture
-def server(request: pytest.FixtureRequest) -> str:
-    return postgres_server.server(request)
-
-
-@pytest.fixture
-async def options(server: str) -> AsyncIterator[Options]:
-    async with postgres_server.options(server) as given:
-        yield given
-
-
-@pytest.fixture
 async def index(options: Options) -> AsyncIterator[Index]:
     opened = await opened_with(options)
     yield opened

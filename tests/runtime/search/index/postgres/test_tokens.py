@@ -27,20 +27,8 @@ from tests.runtime.search.index.entries import (
     vector,
     vectors,
 )
-from tests.runtime.search.index.postgres import postgres_server
 
 Options = dict[str, Any]
-
-
-@pytest.fixture
-def server(request: pytest.FixtureRequest) -> str:
-    return postgres_server.server(request)
-
-
-@pytest.fixture
-async def options(server: str) -> AsyncIterator[Options]:
-    async with postgres_server.options(server) as given:
-        yield given
 
 
 async def opened(options: Options, token_bits: str | None = TOKEN_BITS) -> Index:
