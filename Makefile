@@ -4,10 +4,9 @@ BIN := .venv/bin
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint requirements.lock
 
 EFFORT ?= 10
-SHARE ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-long check bench catalog grammar docs editors vscode lock clean
+.PHONY: help run test test-long systemd-test check bench catalog grammar docs editors vscode lock clean
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 18
@@ -35,17 +34,22 @@ run: .venv/installed ## start the daemon on examples/ (elsewhere: SYMBIONT_LISTE
 test: .venv/installed-dev ## run all tests except the long ones, or those in TESTS
 	$(BIN)/python -m pytest -n auto --dist worksteal $(TESTS)
 
-test-long: .venv/installed-dev ## run kills, fuzzers and other long tests; EFFORT=1 for a short form, SHARE=N for one in N of them
-	SYMBIONT_EFFORT=$(EFFORT) SYMBIONT_SHARE=$(SHARE) $(BIN)/python -m pytest -n auto --dist worksteal -m 'long or hypothesis' $(TESTS)
+test-long: .venv/installed-dev ## run kills, fuzzers and other long tests; EFFORT=1 for a short form
+	SYMBIONT_EFFORT=$(EFFORT) $(BIN)/python -m pytest -n auto --dist worksteal -m 'long or hypothesis' $(TESTS)
 
-check: .venv/installed-dev ## format, lint, types, order of imports, folders
+systemd-test: ## boot Debian with the service in a container, and run what docs/operating.md says (root, mmdebstrap, systemd-nspawn)
+	sh tests/systemd/boot.sh
+
+check: .venv/installed-dev ## format, lint, types, order of imports, folders, lines of each package
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -q -p no:randomly tests/test_layers.py tests/docs/test_architecture.py
+	$(BIN)/python -m tests.budget
 
-bench: .venv/installed-dev ## measure compiler, receiver, daemons on one PostgreSQL, search, lists, push, reloads, MCP, indexes, replies, steps of agents, tasks, keys, what users store and the model local, compared with minimal implementations
+bench: .venv/installed-dev ## count the calls of a request; measure compiler, receiver, daemons on one PostgreSQL, search, lists, push, reloads, MCP, indexes, replies, steps of agents, tasks, keys, what users store and the model local, compared with minimal implementations
+	$(BIN)/python -m bench.calls
 	$(BIN)/python -m bench.compile
 	$(BIN)/python -m bench.receive
 	$(BIN)/python -m bench.scale
@@ -80,6 +84,7 @@ docs: .venv/installed ## write docs/reference, and what MCP lists, from the tabl
 	$(BIN)/python -m runtime.generate.provider_docs
 	$(BIN)/python -m runtime.generate.tool_docs
 	$(BIN)/python -m runtime.generate.mcp_listing
+	$(BIN)/python -m runtime.generate.command_parameters
 
 editors: .venv/installed-dev ## write the grammar and snippets of the extension for VS Code from the language's tables
 	$(BIN)/python -m dslc.language_server.textmate editors/vscode

@@ -204,16 +204,8 @@ async def fill(
     put = time.perf_counter()
     await index.use_model("known", 384)
     while pending := await index.pending(at_once):
-        await index.embedded([(each, vectors[each.text]) for each in pending])
+        await index.embed([(each, vectors[each.text]) for each in pending])
     return put - begin, time.perf_counter() - put
-
-
-async def graph_made(index: PostgresIndex) -> float:
-    """Wait for the HNSW index; return the seconds of waiting."""
-    begin = time.perf_counter()
-    while index.building:
-        await asyncio.sleep(0.05)
-    return time.perf_counter() - begin
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,7 +291,6 @@ async def measure(url: str, items: int, queries: int, kept: Path | None, drawn: 
             name: await fill(index, entries(every[:items]), vectors)
             for name, index in (("embedded", local), ("postgres", hnsw))
         }
-        graph = await graph_made(hnsw)
         graphs: dict[int, Index] = {ef_search: await opened(ef_search=ef_search) for ef_search in EF_SEARCH}
         run = Run({"embedded": local, "exact": exact, "HNSW": hnsw}, every[items:], vectors)
         recall = await run.recall(exact, graphs)
@@ -317,7 +308,6 @@ async def measure(url: str, items: int, queries: int, kept: Path | None, drawn: 
             "embedding": round(embedding, 1),
             **{f"put, {name}": round(put, 1) for name, (put, _) in seconds.items()},
             **{f"vectors, {name}": round(given, 1) for name, (_, given) in seconds.items()},
-            "HNSW": round(graph, 1),
         },
         "megabytes": {name: round(size / 1e6, 1) for name, size in sizes.items()},
         "recall": recall,

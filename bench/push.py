@@ -32,6 +32,7 @@ from runtime.memory.indexing.indexer import PUT_AT_ONCE
 from runtime.memory.open_memory import OpenMemory
 from runtime.search.index.embedded import schema, sqlcipher
 from runtime.tools.collection.push import push
+from runtime.tools.collection.types import PushResult
 
 CHUNKS = 10_000
 ROUNDS = 3
@@ -73,13 +74,14 @@ async def product(folder: Path, texts: Sequence[str]) -> tuple[Times, bytes | No
     (folder / "p.symbiont").write_text(_PROGRAM)
     async with App.open(make(folder, os.environ, folder), ProcessSettings.read({})) as app:
         await app.load([folder / "p.symbiont"])
-        context = app.context(Caller(OWNER, frozenset({"admin"})))
+        context = app.contexts.tool(Caller(OWNER, frozenset({"admin"})))
         await app.start_background(lambda name, work: asyncio.create_task(work, name=name))
         begin, before = time.perf_counter(), time.process_time()
         for first in range(0, len(texts), _CALL):
             some = range(first, min(first + _CALL, len(texts)))
             items = [{"text": texts[each], "source_uri": f"file:///{each // 10}.txt"} for each in some]
-            done = await push(context, items=items)
+            done = await push.function(context, items=items)
+            assert isinstance(done, PushResult)
             assert done.inserted == len(items)
         pushed = time.perf_counter()
         memory = app.generation.memories["notes"]

@@ -218,7 +218,7 @@ def sustained(requests: int) -> dict[str, float]:
     Returns accepted deliveries per second, accepted and done deliveries per second, and microseconds of processor time
     per delivery until it is done.
     """
-    environment = {"SYMBIONT_KEEP_MB": str(KEEP_MB)}
+    environment = {"SYMBIONT_KEEP_SIZE": f"{KEEP_MB}MiB"}
     request = github_request(PATH, body())
     with daemon(program(1), environment=environment) as server:
 

@@ -28,7 +28,7 @@ CHUNKS = 100_000
 STARTS = 3
 _WORDS = " ".join(next(generated(1)).split()[:5])
 """The beginning of the chunk that both collections contain."""
-_QUESTION = json.dumps({"query_text": _WORDS, "collection": "notes"}).encode()
+_QUESTION = json.dumps({"parameters": {"query_text": _WORDS, "collection": "notes"}}).encode()
 _REQUEST = (
     b"POST /v1/search HTTP/1.1\r\nHost: x\r\nSymbiont-Root: %b\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%b"
 )

@@ -124,7 +124,7 @@ async def filled(index: Index, entries: Sequence[IndexEntry], dimension: int) ->
     while pending := await index.pending(5000):
         vectors = chance.normal(size=(len(pending), dimension)).astype(np.float32)
         tokens = [chance.bytes(dimension // 8 * len(each.text.split())) for each in pending]
-        await index.embedded(list(zip(pending, vectors, strict=True)), tokens)
+        await index.embed(list(zip(pending, vectors, strict=True)), tokens)
 
 
 class Bare:

@@ -19,7 +19,7 @@ class CatalogEntry(NamedTuple):
     header instead. `extra`: the optional dependency that the row needs. `keyless`: webhooks with this provider have no
     secret, because keys are fetched; `keyless_by`: the option that has this effect. `files`: a store's memories are
     files under their path. `expires`: a store deletes items after the retention time. `destructive`: a tool that no
-    pattern selects.
+    pattern selects. `shared`: a tool on what all subjects of keyed threads share.
     """
 
     name: str
@@ -36,6 +36,7 @@ class CatalogEntry(NamedTuple):
     files: bool = True
     expires: bool = True
     destructive: bool = False
+    shared: bool = False
     options: tuple[Setting, ...] = ()
 
     @classmethod
@@ -55,9 +56,7 @@ class Catalog:
     """
 
     def __init__(
-        self,
-        families: Mapping[str, tuple[CatalogEntry, ...]],
-        kinds: Mapping[str, tuple[Setting, ...]],
+        self, families: Mapping[str, tuple[CatalogEntry, ...]], kinds: Mapping[str, tuple[Setting, ...]]
     ) -> None:
         self.families: Mapping[str, tuple[CatalogEntry, ...]] = FrozenDict(families)
         self.kinds: Mapping[str, tuple[Setting, ...]] = FrozenDict(kinds)

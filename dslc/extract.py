@@ -117,9 +117,16 @@ def read_tree(tree: Tree, source: Source) -> File:
             continue
         index, byte = index + len(data[byte : node.start_byte].decode()), node.start_byte
         reader = _Reader(data, byte)
-        block = reader.block(node) if node.type == "block" else reader.foreign(node)
+        block = reader.foreign(node) if _is_foreign(node) else reader.block(node)
         sections.append(PlacedSection(index, byte, ParsedSection(data[byte : node.end_byte].decode(), (block,))))
     return File(source, tuple(sections))
+
+
+def _is_foreign(node: Node) -> bool:
+    """Return True for a block of the wider language; an agent without arguments is recognised by what it contains."""
+    body = node.child_by_field_name("body")
+    parts = () if node.type != "block" or body is None else body.named_children
+    return any(part.type in {"foreign_block", "foreign_setting"} for part in (node, *parts))
 
 
 def _depth(tree: Tree) -> int:
@@ -174,9 +181,7 @@ class _Reader:
     def _entry(self, node: Node) -> EntryNode:
         key, value, body = _field(node, "key"), node.child_by_field_name("value"), node.child_by_field_name("body")
         return EntryNode(
-            self._token(key),
-            None if value is None else self._value(value),
-            None if body is None else self._body(body),
+            self._token(key), None if value is None else self._value(value), None if body is None else self._body(body)
         )
 
     def _value(self, node: Node) -> ValueNode:

@@ -13,7 +13,7 @@ from typing import Any
 from dslc.blocks import TABLE
 from dslc.blocks.values.header import TOKEN
 from dslc.blocks.values.names import NAME_RULE
-from dslc.blocks.values.size import LARGEST, read_size
+from dslc.blocks.values.quantity import LARGEST_SIZE, read_size
 from dslc.blocks.values.tool import FORM as TOOL
 from dslc.blocks.values.url import RESERVED
 from dslc.program import BLOCK_FIELDS
@@ -43,7 +43,7 @@ _PLAIN: Mapping[str, Schema] = MappingProxyType(
         "number": {"type": "number"},
         "boolean": {"type": "boolean"},
         "duration": {"type": "string", "pattern": _DURATION},
-        "size": {"type": "integer", "minimum": 0, "maximum": LARGEST},
+        "size": {"type": "integer", "minimum": 0, "maximum": LARGEST_SIZE},
         "url_path": {"type": "string", "pattern": _URL_PATH},
         "url": {"type": "string", "pattern": "^[Hh][Tt][Tt][Pp][Ss]?://[^#]+$"},
         "json_path": {"type": "string", "pattern": r"^\$"},

@@ -23,7 +23,7 @@ from dslc.syntax.tree import BlockNode, ForeignNode, Node
 from dslc.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from dslc.recovery.state import Recovered
+    from dslc.recovery.state import RecoveryResult
 
 MAX_ERRORS = 1000  # syntax errors after which the rest of a file is not read
 
@@ -157,7 +157,7 @@ def _quotes_keys(section: ParsedSection) -> bool:
     return False
 
 
-def _recovered_section(recovered: Recovered, collector: DiagnosticCollector, *, reusable: bool) -> ParsedSection:
+def _recovered_section(recovered: RecoveryResult, collector: DiagnosticCollector, *, reusable: bool) -> ParsedSection:
     return ParsedSection(
         collector.text,
         tuple(recovered.blocks),

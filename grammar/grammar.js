@@ -15,12 +15,21 @@ const INSIDE = 1;
 
 const ELSEWHERE = ["metadata", "policy", "schedule", "channel", "function"];
 
+// What an agent of the wider language without parameters has; this language has no settings of these names.
+const PARTS = ["policy", "function", "with"];
+const CAPABILITIES = "capabilities";
+
 export default grammar({
   name: "symbiont",
 
   extras: ($) => [/[ \t]+/, $.comment],
 
   word: ($) => $.word,
+
+  inline: ($) => [$._agent_key],
+
+  // `policy p {` in an agent: what follows decides.
+  conflicts: ($) => [[$._value, $._foreign_part]],
 
   rules: {
     source_file: ($) =>
@@ -34,7 +43,7 @@ export default grammar({
     block: ($) =>
       choice(
         seq(field("kind", $.word), optional(field("name", $._name)), field("body", $.body)),
-        seq($._agent, optional(field("name", $._name)), field("body", $.body)),
+        seq($._agent, optional(field("name", $._name)), field("body", alias($._agent_body, $.body))),
       ),
 
     // `agent name (` opens a block of the wider language.
@@ -43,6 +52,36 @@ export default grammar({
     _name: ($) => choice($.word, $.string),
 
     body: ($) => seq("{", repeat(choice($._newline, $._entry)), "}"),
+
+    _agent_body: ($) =>
+      seq(
+        "{",
+        repeat(
+          choice(
+            $._newline,
+            $._entry,
+            alias($._agent_setting, $.setting),
+            alias($._agent_variant, $.variant),
+            alias($._agent_group, $.group),
+            $.foreign_setting,
+            alias($._foreign_part, $.foreign_block),
+          ),
+        ),
+        "}",
+      ),
+    _agent_key: ($) => alias(choice(...PARTS, CAPABILITIES), $.word),
+    _agent_setting: ($) => seq(field("key", $._agent_key), field("value", $._value), optional(",")),
+    _agent_variant: ($) => prec.dynamic(1, seq(field("key", $._agent_key), field("value", $._value), field("body", $.body))),
+    _agent_group: ($) => seq(field("key", $._agent_key), field("body", $.body)),
+    foreign_setting: ($) =>
+      seq(field("key", alias(CAPABILITIES, $.word)), choice(":", "="), field("value", $.list), optional(",")),
+    _foreign_part: ($) =>
+      seq(
+        field("kind", alias(choice(...PARTS), $.word)),
+        field("name", $.word),
+        optional(seq(choice($.parameters, "="), repeat(choice($._head, "=", ")")))),
+        field("body", $.foreign_body),
+      ),
 
     _entry: ($) => choice($.setting, $.variant, $.group, seq('"""', $._nothing)),
     setting: ($) => seq(field("key", $._key), field("value", $._value), optional(",")),

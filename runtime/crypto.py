@@ -20,9 +20,7 @@ NONCE_BYTES: Final = 12
 TAG_BYTES: Final = 16
 PREFIX_BYTES: Final = 1 + KEY_ID_BYTES
 HEADER_BYTES: Final = PREFIX_BYTES + NONCE_BYTES
-FIRST_FORMAT: Final = b"\x01"
-"""Sealed with the master key itself, without a version in what is authenticated. Only opened, never written."""
-FORMAT: Final = b"\x02"
+FORMAT: Final = b"\x01"
 
 
 class SealedBytes(bytes):
@@ -91,17 +89,6 @@ class MasterKey:
                 f"the key {key_id.hex()} cannot be unwrapped with the master key {self.key_id.hex()}",
                 hint="use the master key that it was wrapped with; see `symbi key status`",
             ) from None
-
-    def open_first_format(self, sealed: bytes, *, user_id: str, column: str, row: str) -> bytes:
-        """Decrypt a value of the first format. Raises `Unsealable`."""
-        if sealed[1:PREFIX_BYTES] != self.key_id:
-            raise Unsealable(
-                f"{column} of row {row} was sealed with key {sealed[1:PREFIX_BYTES].hex()}, not {self.key_id.hex()}",
-                hint="use the master key that the database was created with",
-            )
-        table, _, name = column.partition(".")
-        where = "\x00".join((user_id, table, name, row)).encode()
-        return open_with(AESGCM(self._key), sealed, where, column, row)
 
 
 def open_with(cipher: AESGCM, sealed: bytes, where: bytes, column: str, row: str) -> bytes:

@@ -11,6 +11,9 @@ class SymbiontError(Exception):
 
     exit_code = 1
 
+    may_pass = False
+    """True if the same may succeed later, although nobody changes anything here."""
+
     maybe_done = False
     """True if a service may have done what it was asked, although its answer did not arrive whole."""
 

@@ -8,14 +8,14 @@ import threading
 _DRAWN = 4096
 
 
-class _Drawn(threading.local):
+class _RandomPool(threading.local):
     """Random bytes that were drawn and not used yet, for each thread."""
 
     bytes = b""
     at = 0
 
 
-_drawn = _Drawn()
+_drawn = _RandomPool()
 
 
 def random_bytes(count: int) -> bytes:
@@ -35,7 +35,7 @@ def random_bytes(count: int) -> bytes:
 def _forget() -> None:
     """Drop the drawn bytes after a fork, so that parent and child do not return the same ones."""
     global _drawn  # noqa: PLW0603
-    _drawn = _Drawn()
+    _drawn = _RandomPool()
 
 
 os.register_at_fork(after_in_child=_forget)

@@ -17,6 +17,7 @@ from uuid import uuid4
 
 import hypothesis
 import pytest
+import structlog
 from cryptography.hazmat.primitives import serialization
 
 from runtime.crypto import MasterKey
@@ -27,7 +28,7 @@ from runtime.database.group_commit import GroupCommit
 from runtime.memory import open_memory
 from tests.clocks import ManualClock
 from tests.databases import migrated
-from tests.lanes import examples, in_share
+from tests.lanes import LONG, examples
 
 # Daemons and commands are started by the hundred: without bytecode each would compile every module again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -65,9 +66,33 @@ _FIRST = (
     "tests/runtime/attacks/",
 )
 
+# Tests that `make test` runs on PostgreSQL too: their SQL differs there, or their transactions meet. The others with a
+# database run there in `make test-long`.
+_ON_BOTH = (
+    "tests/contracts/test_stores.py",
+    "tests/runtime/database/",
+    "tests/runtime/memory/collection/test_upsert.py",
+    "tests/runtime/models/budgets/",
+    "tests/runtime/search/",
+    "tests/runtime/tables/",
+    "tests/runtime/tasks/test_store.py",
+    "tests/runtime/threads/events/test_log.py",
+    "tests/runtime/threads/test_change_log.py",
+    "tests/runtime/threads/test_run_log.py",
+    "tests/runtime/threads/turns/",
+    "tests/runtime/webhooks/deliveries/",
+    "tests/runtime/webhooks/receiving/test_admission.py",
+)
+
 # OpenSSL checks a private key slowly, and thousands of tests sign with the same few keys.
 setattr(  # noqa: B010 - a function of a library
     serialization, "load_pem_private_key", lru_cache(maxsize=500)(serialization.load_pem_private_key)
+)
+
+# A command that runs in the process of tests configures its log, which loggers that keep it would show in later tests.
+_configure = structlog.configure
+setattr(  # noqa: B010 - a function of a library
+    structlog, "configure", lambda **given: _configure(**{**given, "cache_logger_on_first_use": False})
 )
 
 # A search waits no longer than this for the index; on a busy machine that is too short for what was just written.
@@ -102,14 +127,17 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark the tests on PostgreSQL that only `make test-long` runs."""
+    parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+    if parameters.get("database_url") == "postgresql" and not item.nodeid.startswith(_ON_BOTH):
+        item.add_marker(LONG)
+
+
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests that are not in this run's share, and move those that take long to the front; otherwise keep
-    the order, which is random by module."""
-    others = [item for item in items if not in_share(item.nodeid)]
-    if others:
-        config.hook.pytest_deselected(items=others)
-        items[:] = [item for item in items if in_share(item.nodeid)]
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Move the tests that take long to the front; otherwise keep the order, which is random by module."""
 
     def rank(item: pytest.Item) -> int:
         return next((number for number, begin in enumerate(_FIRST) if item.nodeid.startswith(begin)), len(_FIRST))

@@ -1,13 +1,11 @@
 """Marks for the two lanes: `make test` runs all tests except those marked `long`, `make test-long` runs the others.
 
 `SYMBIONT_EFFORT` multiplies the number of generated examples. `make test` leaves it at 0.3; `make test-long` sets it
-to 10, and tries generated examples again. With 1, the repetitions of `make test-long` are few. `SYMBIONT_SHARE=N` runs
-one in N of the collected tests.
+to 10, and tries generated examples again. With 1, the repetitions of `make test-long` are few.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -16,16 +14,7 @@ import pytest
 
 EFFORT = float(os.environ.get("SYMBIONT_EFFORT", "0.3"))
 
-SHARE = int(os.environ.get("SYMBIONT_SHARE", "1"))
-SHARE_SEED = os.environ.get("SYMBIONT_SHARE_SEED", "")
-
 LONG = pytest.mark.long
-
-
-def in_share(test: str) -> bool:
-    """Return True if the test with this id runs: one in `SHARE` does, other ones with another seed."""
-    digest = hashlib.sha256(f"{SHARE_SEED} {test}".encode()).digest()
-    return int.from_bytes(digest[:4]) % SHARE == 0
 
 
 def examples(number: int) -> int:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from pydantic import BaseModel
 
 from runtime.secrets.secret import Secret
 from runtime.webhooks.keys.shared_secret import secret_bytes
@@ -11,9 +13,38 @@ from runtime.webhooks.providers import find_provider
 from runtime.webhooks.providers.provider import Provider
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.request import Keys, WebhookRequest, no_keys
-from runtime.webhooks.schemes.scheme import UnsignedRequest
-from runtime.webhooks.verification.signing import signed_headers
-from runtime.webhooks.verification.verifier import Options, Verified, prepare
+from runtime.webhooks.schemes.scheme import Match, UnsignedRequest
+from runtime.webhooks.verification import signing, verifier
+from runtime.webhooks.verification.verifier import VerifiedRequest, Verifier
+
+Options = Mapping[str, object] | BaseModel | None
+
+
+def configured(provider: str | Provider, options: Options) -> Provider:
+    """Return a provider's row with `options` applied."""
+    return (find_provider(provider) if isinstance(provider, str) else provider).configured(options)
+
+
+def prepare(
+    provider: str | Provider,
+    secrets: Sequence[str | bytes | Secret],
+    options: Options = None,
+    places: Sequence[int] | None = None,
+) -> Verifier:
+    """Return the verifier of a provider with `options`. Raises ValueError for provider, options or secrets."""
+    return verifier.prepare(configured(provider, options), secrets, places)
+
+
+def sign_request(
+    provider: str | Provider,
+    secret: str | bytes | Secret,
+    body: bytes,
+    *,
+    options: Options = None,
+    **more: Any,
+) -> tuple[list[tuple[str, str]], bytes]:
+    """Return headers and body as a provider with `options` would send them."""
+    return signing.sign_request(configured(provider, options), secret, body, **more)
 
 
 def sign(
@@ -26,8 +57,8 @@ def sign(
     **unsigned: Any,
 ) -> list[tuple[str, str]]:
     """Return only the headers of `sign_request`, for an unchanged `body`."""
-    row = find_provider(provider).configured(options)
-    return signed_headers(row, secret_bytes(secret), UnsignedRequest(body, **unsigned), event)
+    request = UnsignedRequest(body, **unsigned)
+    return signing.signed_headers(configured(provider, options), secret_bytes(secret), request, event)
 
 
 def verify(
@@ -37,22 +68,45 @@ def verify(
     body: bytes,
     *,
     now: float,
-    method: str = "POST",
-    url: str | None = None,
     options: Options = None,
-    query: str = "",
-    keys: Keys = no_keys,
-) -> Verified:
-    """Verify one request in one call.
-
-    `headers`: (name, value) pairs as received, repeated ones included. `body`: raw. `now`: Unix seconds. `url`: the
-    webhook's public URL, for providers that sign it. `keys`: the documents of keys that are there. Secrets are tried
-    in order, all of them.
+    **more: Any,
+) -> VerifiedRequest:
+    """Verify one request in one call, and read its event and id. The parameters are those of `matched`.
 
     Raises `Refused` for the request, `KeyNeeded` for a document that is not there, ValueError for the provider,
     options or secrets (see `prepare`).
     """
-    verifier = prepare(provider, secrets, options)
-    request = WebhookRequest(Headers(headers), body, method, url, query, keys)
-    match = verifier.check(request, now)
-    return verifier.identify(match, request, verifier.payload(request))
+    prepared = prepare(provider, secrets, options)
+    request = _request(headers, body, **more)
+    return prepared.identify(prepared.check(request, now), request, prepared.payload(request))
+
+
+def matched(
+    provider: str | Provider,
+    secrets: Sequence[str | bytes | Secret],
+    headers: Sequence[tuple[str, str]],
+    body: bytes,
+    *,
+    now: float,
+    options: Options = None,
+    **more: Any,
+) -> Match:
+    """Check only the signature of one request.
+
+    `headers`: (name, value) pairs as received, repeated ones included. `body`: raw. `now`: Unix seconds. `url`: the
+    webhook's public URL, for providers that sign it. `keys`: the documents of keys that are there. Secrets are tried
+    in order, all of them. Raises as `verify` does.
+    """
+    return prepare(provider, secrets, options).check(_request(headers, body, **more), now)
+
+
+def _request(
+    headers: Sequence[tuple[str, str]],
+    body: bytes,
+    *,
+    method: str = "POST",
+    url: str | None = None,
+    query: str = "",
+    keys: Keys = no_keys,
+) -> WebhookRequest:
+    return WebhookRequest(Headers(headers), body, method, url, query, keys)

@@ -30,7 +30,8 @@ from runtime.daemon.process import log_setup
 from runtime.daemon.server import LOOKS_FOR_CYCLES
 from runtime.database.schema import OWNER
 from runtime.threads.events import log as event_log
-from runtime.threads.events.log import LAST, NewEvents, changes_of
+from runtime.threads.events.log import NewEvents, changes_of
+from runtime.threads.events.run_event import LAST
 from runtime.threads.turns.named_run import named_run
 from tests.runtime.agents.loop.acting import Acting, acting
 
@@ -52,7 +53,7 @@ Turn = Callable[[], Awaitable[None]]
 @asynccontextmanager
 async def _client(agent: Acting) -> AsyncIterator[ClientSession]:
     """Serve `/v1` as the daemon does, and yield a client with a token."""
-    made = await agent.app.tokens.create(OWNER, label="bench", scopes=["write"])
+    made = await agent.app.state.tokens.create(OWNER, label="bench", scopes=["write"])
     assert made is not None
     runner = web.AppRunner(operators(agent.app, lambda: True, local=True), access_log=None)
     await runner.setup()
@@ -66,14 +67,14 @@ async def _client(agent: Acting) -> AsyncIterator[ClientSession]:
 
 async def _loop(agent: Acting) -> None:
     """Send a message in this process, and return when its run has ended and was looked up."""
-    with agent.app.database.changes.watch(changes_of(OWNER)) as changed:
+    with agent.app.state.database.changes.watch(changes_of(OWNER)) as changed:
         run_id = await agent.send(_SAID)
         while True:
             changed.clear()
             # What this process tells; as over HTTP, nothing is read before the end.
             told = (event for each in changed.told if isinstance(each, NewEvents) for event in each.of(run_id, None))
             if any(event.name in LAST for event in told):
-                assert (await named_run(agent.app.database, run_id, OWNER)).run.ended == "answered"
+                assert (await named_run(agent.app.state.database, run_id, OWNER)).run.ended == "answered"
                 return
             await changed.wait()
 
@@ -101,7 +102,7 @@ async def turns(folder: Path, number: int, block: str) -> dict[str, list[float]]
             "stream": partial(_stream, client),
             "json": partial(_json, client),
         }
-        agent.app.cancel_run = agent.dispatcher.cancel
+        agent.app.daemon.cancel_run = agent.dispatcher.cancel
         logged = _timed_log()
         for _ in range(_WARM + number):
             for kind, turn in kinds.items():

@@ -13,7 +13,7 @@ from typing import Final
 from bench.harness.dialogues import Conversation, Query, Turn
 from runtime.clock import SYSTEM
 from runtime.crypto import MasterKey
-from runtime.daemon.program.memory_opening import RECALL
+from runtime.daemon.opening.memories import RECALL
 from runtime.database.connection import Database
 from runtime.errors import UsageError
 from runtime.identity.caller import Caller
@@ -24,8 +24,8 @@ from runtime.search.embedding.embedder import Embedder
 from runtime.threads.content import Role, TextPart
 from runtime.threads.messages import Messages, NewMessage
 from runtime.threads.thread import Threads
-from runtime.tokens import estimate
-from runtime.tools.agent.recall import ConversationHits
+from runtime.token_counter import estimate
+from runtime.tools.core_memory.recall import ConversationHits
 from runtime.tools.toolset import ALL_TOOLS
 from tests.runtime.api.app import App
 

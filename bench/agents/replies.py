@@ -32,7 +32,6 @@ REPLIES = {
     "Python": repr(_VALUE),
     "two tagged calls": "\n".join(f"<tool_call>{json.dumps(call)}</tool_call>" for call in _CALLS),
     "plain text": "I noted that you like your tea strong. " * 10,
-    "quotes not escaped": VALID.replace("her tea", 'her \\"tea\\"').replace('\\"', '"'),
 }
 PIECES = {
     "one message": ('{"messages": ["', "Tea is a drink. "),

@@ -86,7 +86,7 @@ class Talker:
         self._thread = thread
         self._commits = 0.0
         self._is_first = True
-        agent.app.database.commits.on_commit = self._committed
+        agent.app.state.database.commits.on_commit = self._committed
         self.replied()
 
     async def ask(self, number: int) -> None:
@@ -97,7 +97,7 @@ class Talker:
         run_id = await self._agent.send(f"What do you know about tea number {number}?", thread=self._thread)
         # Seldom, because it is work of the same thread.
         await asyncio.sleep(_LOOK_SECONDS)
-        while (run := await named_run(self._agent.app.database, run_id, self._thread.user_id)).living is not None:
+        while (run := await named_run(self._agent.app.state.database, run_id, self._thread.user_id)).living is not None:
             await asyncio.sleep(_LOOK_SECONDS)
         assert run.run.ended == "answered", run
 

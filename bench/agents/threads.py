@@ -143,7 +143,7 @@ async def _fill(database: Database, number: int, rounds: int, index: Path) -> No
             if part.name not in changing
         ]
         for begin in range(0, len(known), _AT_ONCE):
-            await memory.indexer.index.grow_each(known[begin : begin + _AT_ONCE])
+            await memory.indexer.index.append(known[begin : begin + _AT_ONCE])
         await memory.sync()
 
 

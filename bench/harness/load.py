@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from runtime.webhooks.providers import PROVIDERS
 from runtime.webhooks.verification.signing import sign_request
 
 SECRET = "bench-secret"
@@ -32,7 +33,7 @@ def github_request(path: str, body: bytes) -> Callable[[str], bytes]:
         ("User-Agent", "GitHub-Hookshot/bench"),
         ("Accept", "*/*"),
         ("Content-Length", str(len(body))),
-        *sign_request("github", SECRET, body, now=time.time(), delivery_id="@", event="push")[0],
+        *sign_request(PROVIDERS["github"], SECRET, body, now=time.time(), delivery_id="@", event="push")[0],
     ]
     head = "".join(f"{name}: {value}\r\n" for name, value in headers)
     before, _, after = f"POST {path} HTTP/1.1\r\n{head}\r\n".partition("@")

@@ -31,8 +31,11 @@ from bench.recall.constants import DEFAULT, Setting, each_moved, grid, leave_one
 from bench.recall.measure import MEMORY, TOOL, Measured, Plan, measure
 from bench.recall.scores import GROUPS
 from bench.recall.tables import as_json, changes, differences, duration, groups, left_out, overview
+from dslc.blocks.variant import Variant
 from runtime.cli.terminal.progress import progress_bar
 from runtime.errors import SymbiontError, UsageError
+from runtime.search.index import DEFAULT as INDEX
+from runtime.search.index import INDEXES
 from runtime.search.question import Question
 
 _SOME_DAY: Final = datetime(2000, 1, 1, tzinfo=UTC)
@@ -45,6 +48,8 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--vector-weight", type=float, help="measure these weights instead of the default")
     parser.add_argument("--keyword-weight", type=float, help="measure these weights instead of the default")
     parser.add_argument("--embedding", choices=("local", "hashing", "none"), default="local")
+    parser.add_argument("--index", choices=tuple(INDEXES), default=INDEX, help="the index of the memory")
+    parser.add_argument("--url", help="the server of that index")
     parser.add_argument(
         "--through", nargs="+", choices=(MEMORY, TOOL), default=[MEMORY], help="what the questions are asked of"
     )
@@ -93,7 +98,14 @@ def main(given: Sequence[str] | None = None) -> int:
         tried: list[Setting] = [] if file is None else grid(None if file == Path() else file, weights)
         if (moved or tried) and MEMORY not in options.through:
             raise UsageError("constants are moved in searches of the memory", hint=f"add {MEMORY} to --through")
-        plan = Plan(embedding=options.embedding, weights=weights, through=options.through, settings=[*moved, *tried])
+        address = {} if options.url is None else {"url": options.url}
+        plan = Plan(
+            embedding=options.embedding,
+            weights=weights,
+            through=options.through,
+            settings=[*moved, *tried],
+            index=Variant(name=options.index, options=address),
+        )
         measured = asyncio.run(_measured(options, plan))
         choice = None
         if tried:

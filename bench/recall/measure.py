@@ -15,6 +15,7 @@ from bench.recall.constants import DEFAULT, UNCHANGED, Setting, changed, weights
 from bench.recall.memory import HITS, Progress, filled, opened_embedder, remembered, searched
 from bench.recall.plain import plain_cosine, plain_fts5
 from bench.recall.scores import Outcome, Ranking, outcomes
+from dslc.blocks.variant import Variant
 from runtime.search.embedding.embedder import Embedder
 
 MEMORY: Final = "memory"
@@ -27,12 +28,14 @@ SEARCH: Final = "search"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is measured of each corpus. `settings`: in which the search of the memory is measured, too."""
+    """What is measured of each corpus. `settings`: in which the search of the memory is measured, too; `index`: of the
+    memory (None: the default one)."""
 
     embedding: str = "local"
     weights: tuple[float, float] = DEFAULT
     through: Sequence[str] = (MEMORY,)
     settings: Sequence[Setting] = ()
+    index: Variant | None = None
 
 
 class Run(NamedTuple):
@@ -73,7 +76,7 @@ async def measure(corpus: Corpus, plan: Plan, progress: Progress) -> Measured:
         embedder = await opened_embedder(plan.embedding)
         runs.append(Run(FTS5, None, outcomes(plain_fts5(corpus.conversations))))
         items = [remembered(conversation) for conversation in corpus.conversations]
-        async with filled(items, embedder, progress) as memory:
+        async with filled(items, embedder, progress, plan.index) as memory:
             if embedder is not None:
                 rankings = await plain_cosine(corpus.conversations, embedder, progress)
                 runs.append(Run(COSINE, None, outcomes(rankings)))

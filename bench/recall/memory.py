@@ -50,14 +50,18 @@ def remembered(conversation: Conversation) -> list[Item]:
 
 @asynccontextmanager
 async def filled(
-    batches: Sequence[Sequence[Item]], embedder: Embedder | None, progress: Progress
+    batches: Sequence[Sequence[Item]],
+    embedder: Embedder | None,
+    progress: Progress,
+    index: Variant | None = None,
 ) -> AsyncIterator[OpenMemory]:
-    """Yield a memory with these items, indexed and embedded. It closes the embedder, too."""
+    """Yield a memory with these items, indexed (None: by the default index) and embedded. It closes the embedder,
+    too."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         block = Memory(name="bench", store=Variant(name="markdown"))
         store = await open_store(block, root)
-        indexer = await open_indexer(store, None, root / "index", SYSTEM)
+        indexer = await open_indexer(store, index, root / "index", SYSTEM)
         memory = OpenMemory(block, indexer, embedder, folder=path_of(block, root))
         try:
             await memory.activate()

@@ -23,8 +23,7 @@ class AgentContext(GroupModel):
     """Size of the agent's context."""
 
     max_tokens: ContextTokens = Field(
-        default=100_000,
-        description="Maximum tokens of context; never more than the window of the model.",
+        default=100_000, description="Maximum tokens of context; never more than the window of the model."
     )
     reply_tokens: int | None = Field(
         default=None,
@@ -34,8 +33,7 @@ class AgentContext(GroupModel):
         examples=[2048],
     )
     compaction_threshold: CompactionThreshold = Field(
-        default=0.8,
-        description="Share of the context that may be used before older parts are summarized.",
+        default=0.8, description="Share of the context that may be used before older parts are summarized."
     )
 
     @model_validator(mode="after")
@@ -114,6 +112,18 @@ class CoreBlock(NamedGroupModel):
         description="The block belongs to all agents of the user, instead of this one alone.",
         examples=[True],
     )
+    deliveries: bool | None = Field(
+        default=None,
+        description="Runs that a delivery woke may change the block; each line that they write says so. By default "
+        "they may, but `human` only if it is that of a subject. They never change `persona`.",
+        examples=[False],
+    )
+
+    @model_validator(mode="after")
+    def _is_not_about_the_agent(self) -> Self:
+        if self.name == "persona" and self.deliveries:
+            raise ValueError("`deliveries` is true, but runs that a delivery woke never change `persona`")
+        return self
 
     @model_validator(mode="after")
     def _value_fits(self) -> Self:
@@ -153,9 +163,7 @@ class Agent(Block):
         examples=["ollama"],
     )
     instruction: str = Field(
-        default="",
-        description="The instruction for every run.",
-        examples=["Remember what the team prefers."],
+        default="", description="The instruction for every run.", examples=["Remember what the team prefers."]
     )
     tools: tuple[Tool, ...] = Field(
         default=(),
@@ -173,16 +181,9 @@ class Agent(Block):
         "service.",
         examples=["native"],
     )
-    max_steps: int = Field(
-        default=10,
-        ge=1,
-        le=1000,
-        description="Maximum number of steps of a run.",
-    )
+    max_steps: int = Field(default=10, ge=1, le=1000, description="Maximum number of steps of a run.")
     thread: Annotated[Variant, As("variant", family="thread")] = Field(
-        default=Variant(name="one"),
-        description="The thread that a delivery is added to.",
-        examples=["keyed"],
+        default=Variant(name="one"), description="The thread that a delivery is added to.", examples=["keyed"]
     )
     context: AgentContext = Field(default=AgentContext(), description="The size of the agent's context.")
     summarizer: AgentSummarizer = Field(default=AgentSummarizer(), description="How older messages are summarized.")

@@ -8,9 +8,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field, model_validator
 
 from dslc.blocks.block import GroupModel
-from dslc.blocks.values.types import As, HeaderName, JsonPath, Pattern, Relation
-
-Scalar = str | int | float | bool
+from dslc.blocks.values.types import As, HeaderName, JsonPath, Pattern, Relation, Scalar
 
 _SUBJECTS = ("json_path", "header")
 _TESTS = ("equals", "contains", "one_of", "exists", "matches")

@@ -98,8 +98,7 @@ class Memory(Block):
         "day. In a collection it applies to episodic items, and only if its block sets it. Records never expire.",
     )
     search: MemorySearch = Field(
-        default=MemorySearch(),
-        description="How search results are ranked. The weights add up to 1.",
+        default=MemorySearch(), description="How search results are ranked. The weights add up to 1."
     )
     embedding: Annotated[Variant | None, As("variant", family="embedding")] = Field(
         default=None,

@@ -13,6 +13,11 @@ from dslc.blocks.variant import Variant
 _Reference = Annotated[Name, As("reference", block="model")]
 
 
+def price_provider(service: str) -> str:
+    """Return the name of a service in the package `genai-prices`."""
+    return "aws" if service == "bedrock" else service
+
+
 class LanguageModel(Block):
     """A language model under a name, with its service and how it is used.
 

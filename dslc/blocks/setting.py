@@ -14,8 +14,7 @@ from annotated_types import Ge, Le, MaxLen, MinLen
 from pydantic import AfterValidator, BaseModel
 from pydantic.fields import FieldInfo
 
-from dslc.blocks.values.duration import write_duration
-from dslc.blocks.values.size import write_size
+from dslc.blocks.values.quantity import write_duration, write_size
 from dslc.blocks.values.types import HEAD, SINGLE, As, Form, Relation
 from dslc.blocks.variant import Variant
 from dslc.setting import Setting, Written

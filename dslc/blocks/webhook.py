@@ -8,29 +8,35 @@ from pydantic import Field
 
 from dslc.blocks.block import Block, GroupModel
 from dslc.blocks.filter import WebhookFilter
-from dslc.blocks.values.types import (
-    SINGLE,
-    As,
-    Event,
-    Name,
-    Network,
-    SecretReference,
-    Size,
-    Url,
-    UrlPath,
-)
+from dslc.blocks.values.types import SINGLE, As, Event, JsonPath, Name, Network, SecretReference, Size, Url, UrlPath
 from dslc.blocks.variant import Variant
 
 
 class WebhookLimits(GroupModel):
     """Limits of one webhook."""
 
-    body: Size = Field(default=262_144, ge=1, description="Maximum size of a body.")
+    body: Size | None = Field(
+        default=None,
+        ge=1,
+        description="Maximum size of a body; without it, the largest that the provider sends.",
+        examples=[1_048_576],
+    )
     per_minute: int | None = Field(
         default=None,
         ge=1,
         description="Maximum number of deliveries accepted per minute; without it, no limit.",
         examples=[60],
+    )
+
+
+class WebhookSubject(GroupModel):
+    """Which value of a payload is the subject, for an agent with `thread keyed`."""
+
+    json_path: JsonPath | None = Field(
+        default=None,
+        description="The value in the payload that names the thread, in place of the one that the agent names "
+        "(JSONPath, RFC 9535).",
+        examples=["$.data.object.customer"],
     )
 
 
@@ -78,6 +84,11 @@ class Webhook(Block):
         default=None,
         description="The memory the agent uses for these deliveries, instead of its own.",
         examples=["agent-memory"],
+    )
+    subject: WebhookSubject = Field(
+        default=WebhookSubject(),
+        description="Where deliveries of this webhook name the subject of a keyed thread; by default where the agent "
+        "says.",
     )
     event: Annotated[tuple[Event, ...], SINGLE] = Field(
         default=(),

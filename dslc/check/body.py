@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from lark import Token
 
@@ -18,6 +18,12 @@ from dslc.value_reading.check_state import INVALID, LOST_REFERENCE, BodyValues, 
 from dslc.value_reading.value import read_key, read_value
 from dslc.vocabulary import Settings, by_name
 
+_OTHER_WORDS: Final = {
+    **dict.fromkeys(("budget", "budgets", "quota", "rate_limit"), "limits"),
+    **dict.fromkeys(("prompt", "system", "system_prompt"), "instruction"),
+    **dict.fromkeys(("approve", "approval"), "confirm"),
+}
+"""Settings by words of the same meaning that look otherwise."""
 _MAX_KEY = 64
 _VALUE = re.compile(r"[ \t]++[\w\"]")
 _SIGN = re.compile(r"[ \t]*+[^\w\s\"{},#/]")
@@ -112,7 +118,7 @@ def _unknown(
         return None
     repeats = {name for name, setting in known.items() if setting.repeats}
     free = [name for name in known if name not in present or name in repeats]
-    near = nearest(entry.key, free) or _part_of(entry.key, free)
+    near = nearest(entry.key, free) or _part_of(entry.key, free) or _same_meaning(entry.key, free)
     if near is None and entry.body is not None and entry.body.start_pos in context.damaged:  # that was reported
         context.mention(entry.value, entry.body)
         return None
@@ -125,6 +131,11 @@ def _unknown(
     else:
         context.mention(entry.value, entry.body)
     return near
+
+
+def _same_meaning(key: str, names: Collection[str]) -> str | None:
+    name = _OTHER_WORDS.get(key.casefold())
+    return name if name in names else None
 
 
 def _part_of(key: str, names: Iterable[str]) -> str | None:
@@ -312,15 +323,13 @@ def _check_complete(context: CheckState, settings: Sequence[Setting], given: Bod
         entry = given.entry(setting.name)
         if setting.required and not given.may_have(setting.name) and not may_be_misnamed(context, setting, given):
             hint = f"add `{example(setting)}`"
-            context.collector.add("T404", f"`{head.name}` needs `{setting.name}`", head.place, hint=hint)
-            given.good = False
+            context.reject(given, "T404", f"`{head.name}` needs `{setting.name}`", head.place, hint=hint)
         missing = setting.one_of and not given.unknown and not any(map(given.may_have, setting.one_of))
         if missing and setting.one_of not in reported:
             reported.add(setting.one_of)
             names = _alternatives(setting.one_of)
             hint = f"add `{example(setting)}`"
-            context.collector.add("T405", f"`{head.name}` needs {names}", head.place, hint=hint)
-            given.good = False
+            context.reject(given, "T405", f"`{head.name}` needs {names}", head.place, hint=hint)
         if entry is not None:
             _check_needs_and_excludes(context, setting, entry, given)
             if not any(set(setting.needs_one) <= set(names) for names in reported):
@@ -335,10 +344,8 @@ def _check_agreement(context: CheckState, settings: Sequence[Setting], given: Bo
     """Check that settings, each valid on its own, are consistent."""
     for misfit in misfits(settings, given.values):
         entry, other = given.entry(misfit.name), given.entry(misfit.other or "")
-        labels = [context.collector.label(f"`{misfit.other}` is given here", other.key)] if other else []
         assert entry is not None  # only what is given is a misfit
-        context.collector.add("T405", misfit.message, entry.key, hint=misfit.hint, labels=labels)
-        given.good = False
+        context.reject(given, "T405", misfit.message, entry.key, hint=misfit.hint, beside=other)
 
 
 def _check_needs_one(
@@ -348,8 +355,7 @@ def _check_needs_one(
     wanted = setting.needs_one
     if wanted and not given.unknown and not any(map(given.may_have, wanted)):
         hint = f"add `{example(known[wanted[0]])}`"
-        context.collector.add("T405", f"`{setting.name}` needs {_alternatives(wanted)}", entry.key, hint=hint)
-        given.good = False
+        context.reject(given, "T405", f"`{setting.name}` needs {_alternatives(wanted)}", entry.key, hint=hint)
 
 
 def _alternatives(names: Sequence[str]) -> str:
@@ -368,15 +374,11 @@ def _default_variant(context: CheckState, setting: Setting, given: BodyValues, h
 
 
 def _check_needs_and_excludes(context: CheckState, setting: Setting, entry: EntryNode, given: BodyValues) -> None:
-    collector = context.collector
     for name in setting.needs:
         if not given.may_have(name):
-            collector.add("T405", f"`{setting.name}` needs `{name}`", entry.key, hint=f"add `{name}`")
-            given.good = False
+            context.reject(given, "T405", f"`{setting.name}` needs `{name}`", entry.key, hint=f"add `{name}`")
     for name in setting.excludes:
         other = given.entry(name)
         if other is not None:
-            label = collector.label(f"`{name}` is given here", other.key)
             message = f"`{setting.name}` and `{name}` exclude each other"
-            collector.add("T405", message, entry.key, hint="remove one", labels=[label])
-            given.good = False
+            context.reject(given, "T405", message, entry.key, hint="remove one", beside=other)

@@ -9,7 +9,7 @@ from dslc.check.section import CheckedSection
 from dslc.diagnostics.collector import HasPosition
 from dslc.diagnostics.invisible import Places
 from dslc.source import OffsetText, Span
-from dslc.value_reading.check_state import Checked
+from dslc.value_reading.check_state import CheckedBlock
 
 Subject: TypeAlias = tuple[str, str, str]
 """Topic of a diagnostic across files: ("name", kind, name), ("path", "webhook", path), ("path", "memory", folder), or
@@ -48,7 +48,7 @@ class Declaration(NamedTuple):
     kind: str
     name: str
     location: Location
-    checked: Checked | None
+    checked: CheckedBlock | None
 
     def at(self, node: HasPosition) -> Location:
         """Location of another node in the same section."""

@@ -5,25 +5,25 @@ from __future__ import annotations
 from pydantic import ValidationError
 
 from dslc.blocks import TABLE
-from dslc.value_reading.check_state import Built, Checked
+from dslc.value_reading.check_state import CheckedBlock, ModelResult
 
 
-def built(block: Checked) -> Built:
+def built(block: CheckedBlock) -> ModelResult:
     """Return the model of a block, or none if a check reported an error in it. Built once and stored."""
     if block.built is None:
         block.built = _build(block)
     return block.built
 
 
-def _build(block: Checked) -> Built:
+def _build(block: CheckedBlock) -> ModelResult:
     if not block.given.good:
-        return Built(None)
+        return ModelResult(None)
     try:
-        return Built(TABLE[block.kind].model_validate({"name": block.name, **block.given.values}))
+        return ModelResult(TABLE[block.kind].model_validate({"name": block.name, **block.given.values}))
     except ValidationError as error:
         # The checks cover all bounds of the fields; a validator of the model may require more.
         problems = []
         for problem in error.errors(include_input=False, include_url=False, include_context=False):
             entry = block.given.entry(str(problem["loc"][0])) if problem["loc"] else None
             problems.append((problem["msg"], entry or block.node))
-        return Built(None, tuple(problems))
+        return ModelResult(None, tuple(problems))

@@ -171,10 +171,7 @@ class References:
 
     def _remove(self, old: FileDeclarations) -> None:
         for declaration in old.declarations:
-            for subject in [
-                ("name", declaration.kind, declaration.name),
-                *self._paths_of(declaration),
-            ]:
+            for subject in [("name", declaration.kind, declaration.name), *self._paths_of(declaration)]:
                 self._declared[subject].pop(old.file, None)
                 self._ordered.pop(subject, None)
                 if not self._declared[subject]:

@@ -1,4 +1,4 @@
-"""Whether a window has room for a request beside the reply: `reply_tokens` against what it is a part of."""
+"""Check that a window has room for a request beside the reply: `reply_tokens` is smaller than what it is a part of."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dslc.catalog import CatalogEntry
 from dslc.syntax.tree import EntryNode
 from dslc.value_reading.check_state import BodyValues
 
-_CONTEXT: Final = "context"
-"""The option of a service that is the window of its model, unless the `window` of a model block is another one."""
+_OPTIONS: Final = frozenset({"context", "window"})
+"""The options of services that are the window of its model, unless the `window` of a model block is another one."""
 
 
 class Window(NamedTuple):
@@ -46,9 +46,9 @@ def window_of_service(services: Mapping[str, CatalogEntry], given: BodyValues, s
     named, entry = given.values.get(setting), given.entry(setting)
     if not isinstance(named, CheckedVariant) or named.name not in services or entry is None:
         return None
-    option = next((each for each in services[named.name].options if each.name == _CONTEXT), None)
-    tokens = named.options.get(_CONTEXT, None if option is None else option.default)
-    if not isinstance(tokens, int):
+    option = next((each for each in services[named.name].options if each.name in _OPTIONS), None)
+    tokens = None if option is None else named.options.get(option.name, option.default)
+    if option is None or not isinstance(tokens, int):
         return None
     options = () if entry.body is None else entry.body.entries
-    return Window(tokens, _CONTEXT, next((each for each in options if each.key == _CONTEXT), None), named.name)
+    return Window(tokens, option.name, next((each for each in options if each.key == option.name), None), named.name)

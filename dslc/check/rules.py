@@ -7,9 +7,11 @@ from collections.abc import Callable, Collection
 from lark import Token
 
 from dslc.blocks.checked_variant import CheckedVariant
+from dslc.blocks.values.tool import matches
+from dslc.catalog import CatalogEntry
 from dslc.check.body import may_be_misnamed
 from dslc.check.reply_room import Window, window_of_block, window_of_service
-from dslc.check.signed import known_address, known_event, signed_filters
+from dslc.check.signed import compressed_values, known_address, known_event, signed_filters, token_in_url
 from dslc.diagnostics.diagnostic import Severity
 from dslc.diagnostics.suggestion import listing
 from dslc.syntax.tree import BlockNode, EntryNode, ListValue, ValueNode
@@ -38,8 +40,7 @@ def _weights(context: CheckState, given: BodyValues, _: CheckedHead) -> None:
     hint = "the other weight has its default" if len(last) == 1 else "such as 0.7 and 0.3"
     if total == 0:
         message = "`vector_weight` and `keyword_weight` are both 0, so nothing can be found"
-        context.collector.add("T402", message, place or entry.key, hint="such as 0.7 and 0.3")
-        given.good = False
+        context.reject(given, "T402", message, place or entry.key, hint="such as 0.7 and 0.3")
         return
     context.collector.add("T402", message, place or entry.key, hint=hint, severity=Severity.WARNING)
 
@@ -58,8 +59,7 @@ def _check_unsupported(context: CheckState, given: BodyValues, setting: str, sto
         return
     label = context.collector.label(f"`{store.word}` is given here", store.key)
     message = f"{why.format(store.word)}: `{setting}` has no effect"
-    context.collector.add("T405", message, entry.key, hint="remove it", labels=[label])
-    given.good = False
+    context.reject(given, "T405", message, entry.key, hint="remove it", labels=[label])
 
 
 def _verified(context: CheckState, given: BodyValues, head: CheckedHead) -> None:
@@ -69,30 +69,25 @@ def _verified(context: CheckState, given: BodyValues, head: CheckedHead) -> None
     if given.values.get("insecure_allow_unverified") is True and unverified is not None:
         if secret is not None:
             message = "`insecure_allow_unverified` and `secret` exclude each other"
-            label = collector.label("`secret` is given here", secret.key)
-            collector.add("T405", message, unverified.key, hint="remove one", labels=[label])
-            given.good = False
+            context.reject(given, "T405", message, unverified.key, hint="remove one", beside=secret)
         else:
             hint = 'add a secret, such as `secret "secret://env/WEBHOOK_SECRET"`'
             collector.add("P502", "this webhook accepts unverified requests", unverified, hint=hint)
     elif _keyless(context, given):
         if secret is not None:
             message = "this sender's keys are fetched: `secret` is not used"
-            collector.add("T405", message, secret.key, hint="remove it")
-            given.good = False
+            context.reject(given, "T405", message, secret.key, hint="remove it")
     elif (
         not given.may_have("secret")
         and ("insecure_allow_unverified" in given.values or not given.may_have("insecure_allow_unverified"))
         and not may_be_misnamed(context, context.vocabulary.kinds["webhook"]["secret"], given)
     ):
         hint = 'add `secret "secret://env/WEBHOOK_SECRET"`'
-        collector.add("T404", f"`{head.name}` needs `secret`", head.place, hint=hint)
-        given.good = False
+        context.reject(given, "T404", f"`{head.name}` needs `secret`", head.place, hint=hint)
     elif secret is not None and given.values.get("secret") == ():
-        collector.add(
-            "T402", "`secret` is an empty list", _value(secret), hint='such as `["secret://env/WEBHOOK_SECRET"]`'
+        context.reject(
+            given, "T402", "`secret` is an empty list", _value(secret), hint='such as `["secret://env/WEBHOOK_SECRET"]`'
         )
-        given.good = False
 
 
 def _without_effect(context: CheckState, given: BodyValues, _: CheckedHead) -> None:
@@ -128,10 +123,8 @@ def _core_blocks(context: CheckState, given: BodyValues, _: CheckedHead) -> None
             continue
         inner = {str(each.key): each for each in entry.body.entries}
         at, place = inner.get("char_limit"), inner["value"].value or entry.key
-        labels = [context.collector.label("`char_limit` is given here", at.key)] if at is not None else []
         message = f"`value` has {len(value)} characters, but `char_limit` is {limit}"
-        context.collector.add("T405", message, place, hint="shorten it, or raise `char_limit`", labels=labels)
-        given.good = False
+        context.reject(given, "T405", message, place, hint="shorten it, or raise `char_limit`", beside=at)
 
 
 def _falls_back(context: CheckState, given: BodyValues, head: CheckedHead) -> None:
@@ -142,8 +135,7 @@ def _falls_back(context: CheckState, given: BodyValues, head: CheckedHead) -> No
         return
     for item in entry.value.items:
         if isinstance(item, Token) and item.strip('"') == name.strip('"'):
-            context.collector.add("T405", "`fallback` names the model itself", item, hint="remove it")
-            given.good = False
+            context.reject(given, "T405", "`fallback` names the model itself", item, hint="remove it")
 
 
 def _model_replies(context: CheckState, given: BodyValues, _: CheckedHead) -> None:
@@ -194,19 +186,41 @@ def _cost_limit(context: CheckState, given: BodyValues, _: CheckedHead) -> None:
             labels = [context.collector.label("this service has no prices here", named_at.key)]
             message = "`cost_per_day` needs `input_price` and `output_price`, which only a `model` block has"
             hint = "declare a `model` with the service and its prices, and name it here"
-            context.collector.add("T405", message, _value(limit), hint=hint, labels=labels)
-            given.good = False
+            context.reject(given, "T405", message, _value(limit), hint=hint, labels=labels)
+
+
+def _shared_tools(context: CheckState, given: BodyValues, _: CheckedHead) -> None:
+    """Report tools by which a run for one subject of keyed threads reads what another one stored in SQL tables."""
+    thread, entry, tools = given.values.get("thread"), given.entry("thread"), given.values.get("tools")
+    if (
+        not isinstance(thread, CheckedVariant)
+        or thread.name != "keyed"
+        or entry is None
+        or not isinstance(tools, tuple)
+    ):
+        return
+    if thread.options.get("separate_memory") is False or thread.options.get("shared_data") is True:
+        return
+    shared = [row for row in context.vocabulary.rows("tool").values() if row.shared]
+    found = [row.name for row in shared if any(_selects(str(pattern), row) for pattern in tools)]
+    listed = given.entry("tools")
+    if found and listed is not None:
+        labels = [context.collector.label("each subject has a memory of its own here", entry.key)]
+        message = f"tools on SQL tables, which all subjects share: {listing(found, most=4)}"
+        hint = "leave them out, or write `shared_data true` in `thread keyed { … }`"
+        context.reject(given, "T405", message, _value(listed), hint=hint, labels=labels)
+
+
+def _selects(pattern: str, row: CatalogEntry) -> bool:
+    return pattern == row.name or (not row.destructive and matches(pattern, row.name))
 
 
 def _check_reply(context: CheckState, given: BodyValues, reply: object, entry: EntryNode, window: Window) -> bool:
     """Report a `reply_tokens` that is not smaller than the window of which it is a part. Returns False if so."""
     if not isinstance(reply, int) or reply < window.tokens:
         return True
-    at = window.entry
-    labels = [context.collector.label(f"`{window.setting}` is given here", at.key)] if at is not None else []
     message, hint = window.misfit(reply)
-    context.collector.add("T405", message, _value(entry), hint=hint, labels=labels)
-    given.good = False
+    context.reject(given, "T405", message, _value(entry), hint=hint, beside=window.entry)
     return False
 
 
@@ -234,16 +248,14 @@ def _compared(context: CheckState, given: BodyValues, _: CheckedHead) -> None:
         absent = next((entry for entry in entries if entry.key == "exists" and entry.value == "false"), None)
         other = next((entry for entry in entries if entry.key in _COMPARISONS), None)
         if absent is not None and other is not None:
-            label = context.collector.label(f"`{other.key}` is given here", other.key)
             message = f"`exists false` and `{other.key}` exclude each other"
-            context.collector.add("T405", message, absent.key, hint="remove one", labels=[label])
-            given.good = False
+            context.reject(given, "T405", message, absent.key, hint="remove one", beside=other)
 
 
 _COMPARISONS = {"equals", "contains", "one_of", "matches"}
 _RULES: dict[str, tuple[Callable[[CheckState, BodyValues, CheckedHead], None], ...]] = {
     "memory": (_weights, _stored),
-    "agent": (_core_blocks, _agent_replies, _cost_limit, _without_effect),
+    "agent": (_core_blocks, _agent_replies, _cost_limit, _shared_tools, _without_effect),
     "model": (_falls_back, _model_replies),
-    "webhook": (_verified, _compared, signed_filters, known_address, known_event),
+    "webhook": (_verified, _compared, signed_filters, known_address, known_event, token_in_url, compressed_values),
 }

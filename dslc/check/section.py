@@ -18,7 +18,7 @@ from dslc.parse import ParsedSection
 from dslc.syntax.block_heads import FOREIGN_KINDS
 from dslc.syntax.quoting import named
 from dslc.syntax.tree import BlockNode, Body, ForeignNode, MissingToken
-from dslc.value_reading.check_state import Checked, CheckedHead, CheckState, CostLimit, ModelReply, Use
+from dslc.value_reading.check_state import CheckedBlock, CheckedHead, CheckState, CostLimit, ModelReply, Use
 from dslc.value_reading.string_literals import text_of
 from dslc.vocabulary import Settings, Vocabulary
 
@@ -34,7 +34,7 @@ class CheckedSection(NamedTuple):
 
     parsed: ParsedSection
     diagnostics: tuple[Diagnostic, ...]
-    blocks: tuple[Checked, ...]
+    blocks: tuple[CheckedBlock, ...]
     uses: tuple[Use, ...]
     replies: tuple[ModelReply, ...]
     cost_limits: tuple[CostLimit, ...]
@@ -81,7 +81,7 @@ def _foreign(context: CheckState, node: ForeignNode, *, readable: bool) -> list[
     return [(str(node.kind), node.name.strip('"'))]
 
 
-def _block(context: CheckState, node: BlockNode) -> Checked | None:
+def _block(context: CheckState, node: BlockNode) -> CheckedBlock | None:
     """Check one block. Returns None if its name or kind cannot be determined."""
     kind, known = str(node.kind), True
     if kind not in context.vocabulary.kinds:
@@ -101,7 +101,7 @@ def _block(context: CheckState, node: BlockNode) -> Checked | None:
         context.nameless.add(kind)
         return None
     given.good = given.good and known
-    return Checked(kind, name, node, given)
+    return CheckedBlock(kind, name, node, given)
 
 
 def _name_inside(body: Body, settings: Settings) -> str | None:

@@ -13,7 +13,7 @@ from dslc.catalog import CatalogEntry
 from dslc.syntax.tree import EntryNode
 from dslc.value_reading.check_state import BodyValues, CheckedHead, CheckState
 
-_PART = re.compile(r"\{(\w+)\}")
+_PART = re.compile(r"\{([^{}]*)\}")
 _HEADER = "header:"
 
 
@@ -65,8 +65,29 @@ def known_address(context: CheckState, given: BodyValues, _: CheckedHead) -> Non
     if provider is not None and given.values.get("insecure_allow_unverified") is not True:
         message = f"`{signer.name}` signs the URL that it calls: `public_url` is required"
         hint = 'add `public_url "https://…"` with exactly the address that the sender calls'
-        context.collector.add("T405", message, provider, hint=hint)
-        given.good = False
+        context.reject(given, "T405", message, provider, hint=hint)
+
+
+def token_in_url(context: CheckState, given: BodyValues, _: CheckedHead) -> None:
+    """Warn about a token in the URL: every proxy on the way and the sender's own pages may show it."""
+    provider, entry = given.values.get("provider"), given.entry("provider")
+    if isinstance(provider, CheckedVariant) and entry is not None and provider.options.get("parameter"):
+        message = (
+            f"the token is in the URL, as `{provider.options['parameter']}`, where proxies and the sender may log it"
+        )
+        context.collector.add("P506", message, entry, hint="use `header` if the sender can set one")
+
+
+def compressed_values(context: CheckState, given: BodyValues, _: CheckedHead) -> None:
+    """Refuse a signed text with values of the body if a compressed body is signed as it was sent: it has none."""
+    provider, entry = given.values.get("provider"), given.entry("provider")
+    if not isinstance(provider, CheckedVariant) or entry is None or provider.options.get("compressed") != "sent":
+        return
+    values = [part for part in _PART.findall(str(provider.options.get("payload"))) if part.startswith("json:")]
+    if values:
+        message = f"`compressed sent` excludes `{{{values[0]}}}` in `payload`: compressed bytes have no values"
+        hint = "use `compressed content` if the sender signs the uncompressed body, or leave `compressed` out"
+        context.reject(given, "T405", message, entry, hint=hint)
 
 
 def known_event(context: CheckState, given: BodyValues, _: CheckedHead) -> None:
@@ -82,8 +103,7 @@ def known_event(context: CheckState, given: BodyValues, _: CheckedHead) -> None:
         message = f"`event` needs a sender that names its events; `{signer.name}` does not define where"
         option = f'add `{signer.by} "X-Event"` to `provider {signer.name}`'
         hint = option if signer.by else "use a `filter` on the body"
-        context.collector.add("T405", message, entry.key, hint=hint)
-        given.good = False
+        context.reject(given, "T405", message, entry.key, hint=hint)
         return
     vendors = signer.by is None and signer.signs("body")
     if not vendors and not any(signer.signs(_part_of(source)) for source in signer.events):
@@ -111,7 +131,8 @@ def _signer(context: CheckState, given: BodyValues) -> _Signer | None:
 def _signed(row: CatalogEntry, provider: CheckedVariant) -> frozenset[str] | None:
     if row.signed_by is not None and row.signed_by in provider.options:
         template = any(option.name == row.signed_by and option.default is not None for option in row.options)
-        return frozenset(_PART.findall(str(provider.options[row.signed_by])) if template else ("body",))
+        parts = _PART.findall(str(provider.options[row.signed_by])) if template else ["body"]
+        return frozenset(part.lower() if part.startswith(_HEADER) else part for part in parts)
     return None if row.signed is None else frozenset(map(str.lower, row.signed))
 
 

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 import click
 
-from dslc.cli.lazy_group import LazyGroup
+from dslc.cli.lazy_group import LazyGroup, escape_unencodable, version_option
 from dslc.cli.terminal import put
 
 _INTERRUPTED = 130
@@ -30,29 +30,17 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
 """The location of every command."""
 
 
-def _version(_: click.Context, __: click.Parameter, asked: object) -> None:
-    if asked:
-        from importlib.metadata import version
-
-        put(f"dslc {version('symbiont')}\n")
-        raise click.exceptions.Exit(0)
-
-
 @click.group(
-    cls=LazyGroup,
-    places=COMMANDS,
-    no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    cls=LazyGroup, places=COMMANDS, no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]}
 )
-@click.option(
-    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print the version."
-)
+@version_option("dslc")
 def dslc() -> None:
     """The compiler of .symbiont files."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run `dslc` and exit with its code."""
+    escape_unencodable()
     given = list(sys.argv[1:] if arguments is None else arguments)
     sys.exit(_run(given))
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from dslc.compiler import Compilation
-    from dslc.editing.fix import Fixed
+    from dslc.editing.fix import FixResult
     from dslc.source import Source
 
 
@@ -104,13 +104,13 @@ def _summary(done: Compilation) -> str:
     return f"{summary(done)}\n"
 
 
-def _fixed(done: Compilation, *, unsafe: bool) -> Fixed:
+def _fixed(done: Compilation, *, unsafe: bool) -> FixResult:
     from dslc.editing.fix import fix
 
     return fix(done, _compile, unsafe=unsafe)
 
 
-def _write(given: Sequence[Source], fixed: Fixed, *, to_stderr: bool) -> None:
+def _write(given: Sequence[Source], fixed: FixResult, *, to_stderr: bool) -> None:
     """Write the fixed text of every file and report the fixes of each file. Raises CannotRun."""
     from dslc.files import replace
     from dslc.source import LARGEST
@@ -130,7 +130,7 @@ def _write(given: Sequence[Source], fixed: Fixed, *, to_stderr: bool) -> None:
         put("\n", to_stderr=to_stderr)
 
 
-def _account(fixed: Fixed, file: str) -> Iterator[str]:
+def _account(fixed: FixResult, file: str) -> Iterator[str]:
     """Yield a line for each fix of a file, applied or refused."""
     from dslc.report.text import visible
 

@@ -2,11 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any
+from io import TextIOWrapper
+from typing import Any, TypeVar
 
 import click
+
+FC = TypeVar("FC", bound="Callable[..., Any] | click.Command")
+
+
+def escape_unencodable() -> None:
+    """Escape what the encoding of standard output does not have, such as latin-1, in place of failing."""
+    if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def version_option(name: str) -> Callable[[FC], FC]:
+    """Return the option `--version` of the program `name`, which prints version and commit."""
+
+    def show(_: click.Context, __: click.Parameter, asked: object) -> None:
+        if asked:
+            from dslc.version import full
+
+            click.echo(f"{name} {full()}")
+            raise click.exceptions.Exit(0)
+
+    help_ = "Print version and commit."
+    return click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=show, help=help_)
 
 
 class LazyGroup(click.Group):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import sys
 from collections.abc import Sequence
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dslc.source import Source
+
+_COLOUR = re.compile(r"(\x1b\[(?:0|1|2|94|3[1-6]|1;3[1-6])m)")
+"""The colours of reports."""
 
 STDIN = "-"
 STDIN_NAME = "<stdin>"
@@ -97,10 +101,15 @@ def put(text: str, *, to_stderr: bool = False) -> None:
 
 
 def put_bytes(data: bytes, *, to_stderr: bool = False) -> None:
-    """Write bytes unchanged, for example those of a file. A closed pipe is not an error."""
+    """Write bytes unchanged, for example those of a file. A closed pipe is not an error.
+
+    On a terminal only the colours of reports have an effect: every other control character becomes U+FFFD.
+    """
     stream: TextIO | None = sys.stderr if to_stderr else sys.stdout
     if stream is None:  # closed before the start
         return
+    if stream.isatty():
+        data = _harmless(data.decode("utf-8", "replace")).encode(stream.encoding, "backslashreplace")
     try:
         stream.buffer.write(data)
         stream.flush()
@@ -109,3 +118,10 @@ def put_bytes(data: bytes, *, to_stderr: bool = False) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         if not isinstance(error, BrokenPipeError) and not to_stderr:
             raise CannotRun(f"cannot write: {error.strerror}") from error
+
+
+def _harmless(text: str) -> str:
+    return "".join(
+        part if at % 2 else "".join(each if each.isprintable() or each in "\t\n" else "\ufffd" for each in part)
+        for at, part in enumerate(_COLOUR.split(text))
+    )

@@ -16,7 +16,7 @@ from types import MappingProxyType
 
 from dslc.blocks.mcp import McpServer
 from dslc.blocks.memory import Memory
-from dslc.blocks.values.duration import write_duration
+from dslc.blocks.values.quantity import write_duration
 from dslc.blocks.values.secret import is_reference
 from dslc.blocks.webhook import Webhook
 from dslc.program import Program

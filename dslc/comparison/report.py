@@ -8,7 +8,7 @@ from itertools import takewhile
 from typing import Any
 
 from dslc.blocks.memory import Memory
-from dslc.blocks.values.size import write_size
+from dslc.blocks.values.quantity import write_size
 from dslc.blocks.webhook import Webhook
 from dslc.comparison.difference import BlockDiff, Difference, SettingDiff
 from dslc.example import written

@@ -59,6 +59,7 @@ CODES: dict[str, tuple[Severity, str]] = {
     "P503": (_ERROR, "no such secret backend"),
     "P504": (_WARNING, "filter uses unsigned data"),
     "P505": (_WARNING, "allow comment suppresses nothing"),
+    "P506": (_WARNING, "token in the URL"),
 }
 """All codes with their usual severity and their title. A code never changes its meaning."""
 

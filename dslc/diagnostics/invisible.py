@@ -28,25 +28,25 @@ _FOUND = re.compile(
 )
 
 
-class Cleaned(NamedTuple):
+class CleanText(NamedTuple):
     """A text without invisible characters, of the same length, and the positions of these characters."""
 
     text: str
     places: tuple[int, ...] = ()
 
 
-def cleaned(text: str) -> Cleaned:
+def cleaned(text: str) -> CleanText:
     """Replace every invisible character outside strings and comments by a blank; blanks for characters inside a word
     are moved after the word."""
     if _ANY.search(text) is None:
-        return Cleaned(text)
+        return CleanText(text)
     parts, places, at = [], [], 0
     for match in _FOUND.finditer(text):
         if match.lastgroup is not None:
             parts += [text[at : match.start()], _ANY.sub("", match[0]).ljust(len(match[0]))]
             places += [match.start() + inner.start() for inner in _ANY.finditer(match[0])]
             at = match.end()
-    return Cleaned("".join([*parts, text[at:]]), tuple(places))
+    return CleanText("".join([*parts, text[at:]]), tuple(places))
 
 
 class Places(OffsetText):

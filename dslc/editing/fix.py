@@ -18,7 +18,7 @@ Analyse = Callable[[Sequence[Source]], Compilation]
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
+class AppliedFix:
     """An applied fix. `position`: that of its diagnostic in the text before the fix."""
 
     code: str
@@ -38,15 +38,15 @@ class RefusedFix:
 
 
 @dataclass
-class Fixed:
+class FixResult:
     """Result of fixing: the compilation of the fixed sources, the applied and the refused fixes."""
 
     compilation: Compilation
-    applied: list[Applied] = field(default_factory=list)
+    applied: list[AppliedFix] = field(default_factory=list)
     refused: list[RefusedFix] = field(default_factory=list)
 
 
-def fix(compilation: Compilation, analyse: Analyse, *, unsafe: bool = False) -> Fixed:
+def fix(compilation: Compilation, analyse: Analyse, *, unsafe: bool = False) -> FixResult:
     """Apply the safe fixes of a compilation repeatedly until none is left. `unsafe`: apply all fixes.
 
     A fix is refused if the text it inserts causes a syntax error or repeats a setting that is already there: then the
@@ -83,7 +83,7 @@ def _is_free(taken: Sequence[tuple[int, int]], start: int, end: int) -> bool:
 
 class _FixState:
     def __init__(self, compilation: Compilation, analyse: Analyse, *, unsafe: bool) -> None:
-        self.done = Fixed(compilation)
+        self.done = FixResult(compilation)
         self.analyse = analyse
         self.unsafe = unsafe
         self.tries = 0
@@ -117,7 +117,7 @@ class _FixState:
                 return
             batch = [diagnostic for diagnostic in batch if diagnostic not in wrong] or batch[:1]
 
-    def _refuse(self, fix: Applied, identity: tuple[str, str, str], error: Diagnostic) -> None:
+    def _refuse(self, fix: AppliedFix, identity: tuple[str, str, str], error: Diagnostic) -> None:
         self._refused.add(identity)
         self.done.refused.append(RefusedFix(fix.message, fix.file, fix.position, error))
 
@@ -131,9 +131,9 @@ def _edits(diagnostic: Diagnostic) -> tuple[Edit, ...]:
     return diagnostic.fix.edits if diagnostic.fix is not None else ()
 
 
-def _applied(diagnostic: Diagnostic, source: Source) -> Applied:
+def _applied(diagnostic: Diagnostic, source: Source) -> AppliedFix:
     message = diagnostic.fix.message if diagnostic.fix is not None else ""
-    return Applied(diagnostic.code, message, diagnostic.file, source.position(diagnostic.span.start))
+    return AppliedFix(diagnostic.code, message, diagnostic.file, source.position(diagnostic.span.start))
 
 
 def _edited(sources: Iterable[Source], batch: Iterable[Diagnostic]) -> list[Source]:

@@ -179,7 +179,7 @@ def _keys(here: _At) -> Iterator[CompletionItem]:
             "group" if setting.type in _BODIES else "setting",
             insert=name,
             snippet=setting_snippet(setting, here.words) if alone else None,
-            detail=markdown.type_of(setting).replace("`", "") + (", required" if setting.required else ""),
+            detail=markdown.type_of(setting) + (", required" if setting.required else ""),
             doc=markdown.of_setting(setting),
             rank=count if first else count + 100,
         )

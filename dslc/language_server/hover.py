@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dslc.blocks.values.duration import read_duration, write_duration
 from dslc.blocks.values.invalid import Invalid
+from dslc.blocks.values.quantity import read_duration, read_size, write_duration
 from dslc.blocks.values.secret import backend_of, is_reference
-from dslc.blocks.values.size import read_size
 from dslc.language_server.cursor_context import CursorContext
 from dslc.language_server.markdown import of_kind, of_row, of_setting
 from dslc.setting import Setting

@@ -15,7 +15,7 @@ from dslc.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NameOccurrence:
     """An occurrence of a block's name. `declares`: it is the declaration, not a use. `span` excludes quotes."""
 
     kind: str
@@ -36,7 +36,7 @@ class BlockNames:
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
 
-    def of(self, kind: str, name: str) -> list[Named]:
+    def of(self, kind: str, name: str) -> list[NameOccurrence]:
         """Occurrences of one name, declarations first."""
         found = []
         for declared in self._workspace.declarations(kind, name):
@@ -45,7 +45,7 @@ class BlockNames:
         uses = self._workspace.uses(kind, name)
         return found + [self._named(kind, name, location.file, location.span, declares=False) for location in uses]
 
-    def all(self) -> Iterator[Named]:
+    def all(self) -> Iterator[NameOccurrence]:
         """Declarations of all blocks."""
         for kind in self._workspace.vocabulary.kinds:
             for name in self.declared(kind):
@@ -89,8 +89,8 @@ class BlockNames:
             raise RenameRefused(f"another {kind} has the name {new}")
         return [(use.file, Edit(use.span, new if use.quoted else named(new))) for use in self.of(kind, old)]
 
-    def _named(self, kind: str, name: str, file: str, span: Span, *, declares: bool) -> Named:
+    def _named(self, kind: str, name: str, file: str, span: Span, *, declares: bool) -> NameOccurrence:
         quoted = self._workspace.file(file).source.data.startswith(b'"', span.start)
         inner = Span(span.start + 1, span.end - 1) if quoted else span
         # The server of a tool is a part of a string.
-        return Named(kind, name, file, inner, declares, quoted or (kind == "mcp" and not declares))
+        return NameOccurrence(kind, name, file, inner, declares, quoted or (kind == "mcp" and not declares))

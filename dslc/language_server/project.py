@@ -11,7 +11,7 @@ from pathlib import Path, PurePath
 from dslc.diagnostics.diagnostic import Diagnostic
 from dslc.language_server.cursor_context import CursorContext, cursor_context
 from dslc.language_server.disk import FolderScan, Stamp
-from dslc.language_server.names import BlockNames, Named
+from dslc.language_server.names import BlockNames, NameOccurrence
 from dslc.language_server.positions import Encoding, Lines
 from dslc.language_server.uris import path_of, uri_of
 from dslc.parse import File
@@ -219,7 +219,7 @@ class EditorProject:
         count = "" if kind == "webhook" else f", used {uses} time{'' if uses == 1 else 's'}"
         return f"`{kind} {name}`, declared in {where}{count}\n\n```symbiont\n{self._shown(declared)}\n```"
 
-    def _shown(self, named: Named) -> str:
+    def _shown(self, named: NameOccurrence) -> str:
         """First lines of the block that a name declares."""
         file = self._workspace.file(named.file)
         section = next(section for section in reversed(file.sections) if section.offset <= named.span.start)

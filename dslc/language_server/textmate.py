@@ -50,10 +50,7 @@ def grammar(vocabulary: Vocabulary) -> dict[str, Any]:
             **_entries(),
             "key": {
                 "patterns": [
-                    {
-                        "name": "support.type.property-name.symbiont",
-                        "match": _whole(_names(settings)),
-                    },
+                    {"name": "support.type.property-name.symbiont", "match": _whole(_names(settings))},
                     {"name": "variable.other.property.symbiont", "match": _WORD},
                     {"name": "variable.other.property.symbiont", "match": _STRING},
                 ]
@@ -64,16 +61,9 @@ def grammar(vocabulary: Vocabulary) -> dict[str, Any]:
 
 
 _BODY = (
-    "comment",
-    "group",
-    "long-setting",
-    "string-setting",
-    "list-setting",
-    "word-setting",
-    "braces",
-    "key-alone",
+    "comment", "group", "long-setting", "string-setting", "list-setting", "word-setting", "braces", "key-alone",
     "value",
-)
+)  # fmt: skip
 
 
 def _settings(vocabulary: Vocabulary) -> Iterator[Setting]:

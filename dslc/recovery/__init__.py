@@ -12,23 +12,22 @@ come here. For any other section, lark is fed token by token:
 **A rule** is a function of the state and the next token. It either returns False and has changed nothing, or has
 reported one mistake and repaired it, and returns True. A repair is one or more of these: skip tokens (`advance`,
 `drop`, `skip_entry`, `seek`), insert or replace a token (`insert`, `replace`), feed lark a token that the text lacks
-(`feed`, `feed_missing_value`, `abandon_head`). Only `heads.name_below` feeds lark a token of the text itself, to skip
-the line end before and after it. A rule that feeds or skips a brace updates `missing` or `excess`; a rule that
-continues inside a string calls `rescan`, which counts the braces again. Bodies that lost a part are added to
+(`feed`, `feed_missing_value`, `abandon_head`). A rule that feeds or skips a brace updates `missing` or `excess`; a rule
+that continues inside a string calls `rescan`, which counts the braces again. Bodies that lost a part are added to
 `recovered.damaged`, so that nothing is reported missing there. Skipped words are added to `recovered.mentions`
 (`mention`, `drop`), so that no name among them is reported as unused or undeclared. Sets of positions remember a repair
 until its rule can complete it: `closing_signs` for `closing_sign`, `closing_words` and `by_closing_word` for
-`closing_word`, `by_indentation` for `end_of_indentation`. A message never shows a value that may be a secret.
+`closing_word`. A message never shows a value that may be a secret.
 
 **Order.** Rules for quotes come first, because a wrong quote shifts all later tokens; then heads, foreign syntax,
-braces, keys, values and lists. `not_opened`, `other_quotes` and `multiline_text` need a key and come with the values.
-The second halves of reported pairs (`closing_sign`, `closing_word`) come before the rules that would report them.
-Within a group, the narrower rule comes first: `inner_quotes` before `without_quotes`, `key_twice` before
-`key_as_value`. A list is checked as a whole before its first token (`invalid_list`), because tokens cannot be taken
-back from lark. `quoted_key` and `misplaced_string` come last: lark accepts a string as a key in any body, because its
-grammar does not know which ones are maps. Of the error rules, `unclosed_string` comes first, because an unclosed string
-contains the rest of its line; `incomplete_head` comes last, because it fits any token. A rule inspects only the line or
-list that it is about, or scans the section once.
+braces, keys, values and lists. `not_opened` and `other_quotes` need a key and come with the values. The second halves
+of reported pairs (`closing_sign`, `closing_word`) come before the rules that would report them. Within a group, the
+narrower rule comes first: `inner_quotes` before `without_quotes`, `key_twice` before `key_as_value`. A list is checked
+as a whole before its first token (`invalid_list`), because tokens cannot be taken back from lark. `quoted_key` and
+`misplaced_string` come last: lark accepts a string as a key in any body, because its grammar does not know which ones
+are maps. Of the error rules, `unclosed_string` comes first, because an unclosed string contains the rest of its line;
+`incomplete_head` comes last, because it fits any token. A rule inspects only the line or list that it is about, or
+scans the section once.
 
 **Termination.** The position of the next token never decreases. After `_MAX_STEPS` steps at one position no more rules
 are tried there, so the token is consumed or skipped. A section with `_MAX_ERRORS` mistakes is given up. If a rule feeds
@@ -36,7 +35,8 @@ a token that lark rejects, the whole section is skipped. So the parser terminate
 leave out each rule in turn.
 
 **To add a rule,** first add the mistake to `tests/dslc/recovery/mistakes.py`, or a case to `test_recovery.py`, and look
-at the diagnostics without the rule. A rule is justified if one mistake gives several diagnostics or a wrong one.
+at the diagnostics without the rule. A rule is justified if a mistake that people often make gives several diagnostics
+or a wrong one without it; general words are good enough for rare mistakes.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ from collections.abc import Callable
 from lark import Token, UnexpectedToken
 
 from dslc.diagnostics.collector import DiagnosticCollector
-from dslc.recovery import bodies, braces, foreign_syntax, heads, lines, lists, strings, unquoted_text, values
-from dslc.recovery.state import Recovered, RecoveryState
+from dslc.recovery import bodies, braces, foreign_syntax, heads, lists, strings, unquoted_text, values
+from dslc.recovery.state import RecoveryResult, RecoveryState
 from dslc.syntax.section import MAX_DEPTH
 from dslc.syntax.tree import BlockNode
 from dslc.vocabulary import Vocabulary
@@ -59,18 +59,14 @@ _MAX_STEPS = 4 * MAX_DEPTH  # at one position; after these, no rule is tried the
 
 _Rule = Callable[[RecoveryState, Token], bool]
 TOKEN_RULES: tuple[_Rule, ...] = (
-    strings.closed_by_next, unquoted_text.doubled_quotes, strings.inner_quotes,
-    bodies.closing_sign, bodies.signs_at_brace, braces.closed_and_opened, heads.word_before_head,
-    heads.name_on_two_lines, bodies.closing_word, heads.name_below, heads.malformed_name,
-    foreign_syntax.comment, foreign_syntax.merge_conflict, foreign_syntax.dash_list, heads.invalid_name,
-    braces.too_deep, braces.brace_on_next_line, bodies.end_of_indentation, braces.body_ends_by_indentation,
+    strings.inner_quotes, bodies.closing_sign, bodies.signs_at_brace, braces.closed_and_opened,
+    heads.word_before_head, bodies.closing_word, heads.malformed_name,
+    foreign_syntax.comment, foreign_syntax.merge_conflict, heads.invalid_name,
+    braces.too_deep, braces.brace_on_next_line, braces.body_ends_by_indentation,
     braces.wrong_closing_sign, braces.early_closing_brace, braces.extra_opening_brace, bodies.missing_brace,
-    lines.word_before_key, lines.not_a_setting,
-    strings.not_opened,
-    lists.missing_bracket, values.key_twice, values.key_as_value,
-    unquoted_text.other_quotes, values.parentheses, values.sign, values.group_without_braces,
-    foreign_syntax.multiline_text, unquoted_text.without_quotes, lists.invalid_list, values.quoted_key,
-    values.misplaced_string,
+    strings.not_opened, lists.missing_bracket, values.key_twice, values.key_as_value,
+    unquoted_text.other_quotes, values.parentheses, values.sign, unquoted_text.without_quotes,
+    lists.invalid_list, values.quoted_key, values.misplaced_string,
 )  # fmt: skip
 """Tried for each token before lark gets it."""
 ERROR_RULES: tuple[_Rule, ...] = (
@@ -82,7 +78,7 @@ ERROR_RULES: tuple[_Rule, ...] = (
 
 def recover(
     collector: DiagnosticCollector, text: str, vocabulary: Vocabulary, line: int, following: str, headless: bool
-) -> Recovered:
+) -> RecoveryResult:
     """Parse a section that has a syntax error; diagnostics are added to `collector`.
 
     `text`: the section, with blanks for invisible characters. `line`: number of its first line. `following`: head of

@@ -65,8 +65,7 @@ def missing_brace(state: RecoveryState, token: Token) -> bool:
         return False
     beside = _tokens_before_body(state, token)
     closer = _find_closing_word(state, token)
-    indented = closer >= 0 or _body_is_indented(state, beside)
-    if not indented and not (state.excess and _continues_in_body(state, beside)):
+    if closer < 0 and not (state.excess and _continues_in_body(state, beside)):
         return False
     beside = 1 if closer >= 0 else beside
     last = parser_state.head[-1].end_pos or 0
@@ -76,18 +75,15 @@ def missing_brace(state: RecoveryState, token: Token) -> bool:
     )
     what = f"`{head}` has no value" if code == "S101" else f"`{{` is missing after `{head}`"
     place = Place(start(token), end(state.peek(beside - 1))) if beside else Place(last, last + 1)
-    if not state.in_indented_body:
-        state.collector.add(code, what, place, hint=f"write `{head} {{`")
+    state.collector.add(code, what, place, hint=f"write `{head} {{`")
     for _ in range(beside):
         state.advance()
     state.feed("LBRACE", last)
     if closer >= 0:
         state.closing_words.add(closer)
         state.by_closing_word.add(last)
-    elif state.excess:
-        state.excess -= 1
     else:
-        state.by_indentation.add(last)
+        state.excess -= 1
     return True
 
 
@@ -138,40 +134,6 @@ def _continues_in_body(state: RecoveryState, number: int) -> bool:
     if follows.type == "WORD":
         return follows in inside and not (variant and follows in parser_state.legal())
     return follows.type == "RBRACE" and token.type != "_NL" and not variant
-
-
-def _body_is_indented(state: RecoveryState, number: int) -> bool:
-    """True if the token at `number` ends the line, and the next line is indented further than the head and can only be
-    its body."""
-    parser_state = state.parser_state
-    if state.peek(number).type != "_NL":
-        return False
-    word = state.peek(number + 1)
-    if word.type != "WORD" or word not in parser_state.body_settings(parser_state.head) or word in parser_state.legal():
-        return False
-    column, outer = parser_state.column(word), parser_state.column(parser_state.head[0])
-    return column is not None and outer is not None and column > outer
-
-
-def end_of_indentation(state: RecoveryState, token: Token) -> bool:
-    """The end of a body without braces, recognised by its indentation; the mistake has been reported."""
-    parser_state = state.parser_state
-    if (
-        not parser_state.frames
-        or not parser_state.expects_entry
-        or start(parser_state.frames[-1].brace) not in state.by_indentation
-    ):
-        return False
-    frame, column = parser_state.frames[-1], parser_state.column(token)
-    if token.type == "JUNK" and token.startswith(")"):
-        state.advance()
-    elif token.type == "WORD":
-        if column is None or frame.column is None or column > frame.column:
-            return False
-    elif token.type not in {"RBRACE", "$END"}:
-        return False
-    state.feed("RBRACE", start(token))
-    return True
 
 
 def _may_open_body(state: RecoveryState) -> bool:

@@ -14,7 +14,7 @@ from dslc.diagnostics.unknown_kind import unknown_kind
 from dslc.recovery.state import RecoveryState, shown
 from dslc.syntax.block_heads import FOREIGN_KINDS
 from dslc.syntax.tokens import WORD
-from dslc.syntax.tree import end, start
+from dslc.syntax.tree import start
 
 _MALFORMED_NAME = re.compile(
     r"(?P<key>(?:name|id)[ \t]*[=:][ \t]*)?"
@@ -24,7 +24,6 @@ _MALFORMED_NAME = re.compile(
 _NAME = re.compile(r"(?P<name>[^\s{}\"'#=:(\[](?:[^\n{}\"'#=:(\[]{0,198}[^\s{}\"'#=:(\[])?)[ \t]*\{")
 _QUOTES_IN_NAME = re.compile(r'(?P<name>"[^\n{}]{0,200}")[ \t]*\{')
 _WORD = re.compile(WORD)
-_SPLIT_NAME = re.compile(r"\"(?P<name>[^\"\n{}]{0,64}\n[^\"\n{}]{0,64})\"[ \t]*(?=\{)")
 
 
 def no_head(state: RecoveryState) -> None:
@@ -88,43 +87,6 @@ def word_before_head(state: RecoveryState, token: Token) -> bool:
     state.collector.add(code, message, token, hint=hint, fix=fix if kind.type == "WORD" else None)
     state.drop()
     state.replace(Token("WORD", bare, start_pos=kind.start_pos, end_pos=kind.end_pos))
-    return True
-
-
-def name_on_two_lines(state: RecoveryState, token: Token) -> bool:
-    """`memory "agent-` and `memory" {` on the next line."""
-    parser_state = state.parser_state
-    if parser_state.frames or len(parser_state.head) != 1 or token.type != "UNCLOSED_STRING":
-        return False
-    found = _SPLIT_NAME.match(state.text, start(token))
-    if found is None:
-        return False
-    name = re.sub(r"\s+", "", found["name"])
-    place = Place(start(token), end(token) - token.endswith("\r"))
-    fix = state.collector.fix("write it on one line", (found.start(), found.end("name") + 1, f'"{name}"'))
-    fix_or_none = fix if is_name(name) else None
-    state.collector.add(
-        "S102", "the name is not closed on the same line", place, hint=f'write `"{name}"`', fix=fix_or_none
-    )
-    state.rescan(found.end("name") + 1)
-    state.insert(Token("STRING", f'"{name}"', start_pos=found.start(), end_pos=found.end("name") + 1))
-    return True
-
-
-def name_below(state: RecoveryState, token: Token) -> bool:
-    """A head on two lines."""
-    parser_state, name = state.parser_state, state.peek(1)
-    if token.type != "_NL" or parser_state.frames or len(parser_state.head) != 1 or name.type not in {"WORD", "STRING"}:
-        return False
-    if name in state.vocabulary.kinds or state.after_line_end(2).type != "LBRACE":
-        return False
-    hint = f"write `{parser_state.head[0][:80]} {name[:80]} {{`"
-    state.collector.add("S111", f"the name of this `{parser_state.head[0][:80]}` is on another line", name, hint=hint)
-    state.advance()
-    state.lark.feed_token(state.advance())
-    parser_state.consume(name)
-    if state.peek().type == "_NL":
-        state.advance()
     return True
 
 

@@ -23,11 +23,11 @@ VALUES = frozenset({"STRING", "LONG_STRING", "NUMBER", "LSQB"})
 ENDS = frozenset({"_NL", "RBRACE", "_COMMA", "$END"})
 """Types of tokens that end an entry."""
 
-_MAX_SHOWN = 60  # characters of a value in a hint
+MAX_SHOWN = 60  # characters of a value in a hint
 
 
 @dataclass
-class Recovered:
+class RecoveryResult:
     """Result of the recovery; for the fields see `ParsedSection`."""
 
     blocks: list[Node]
@@ -53,9 +53,8 @@ class RecoveryState:
         self.following = following
         self.parser_state = ParserState(self.text, vocabulary)
         self.lark: Any = parser().parse_interactive(start="file")
-        self.recovered = Recovered([])
+        self.recovered = RecoveryResult([])
         self.discarded_heads: set[int] = set()  # positions of heads that are not blocks
-        self.by_indentation: set[int] = set()  # inserted `{` of bodies delimited by indentation
         self.by_closing_word: set[int] = set()  # inserted `{` of bodies delimited by words such as `do` and `end`
         self.closing_words: set[int] = set()  # positions of these closing words
         self.closing_signs: set[int] = set()  # positions of the second sign of reported pairs
@@ -75,7 +74,7 @@ class RecoveryState:
         self.seek(at)
         if self._budget >= 0:
             self._budget -= len(self.text) - at
-            without = self.by_indentation | self.by_closing_word
+            without = self.by_closing_word
             depth = sum(frame.brace.start_pos not in without for frame in self.parser_state.frames)
             surplus = balance(self.text, at, depth)
             self.missing, self.excess = max(surplus, 0), max(-surplus, 0)
@@ -169,11 +168,6 @@ class RecoveryState:
         self.feed("LBRACE", at)
         self.feed("RBRACE", at)
 
-    @property
-    def in_indented_body(self) -> bool:
-        """True inside a body without braces, whose lines follow another language's syntax."""
-        return any(frame.brace.start_pos in self.by_indentation for frame in self.parser_state.frames)
-
     def skip_entry(self) -> None:
         """Continue at the end of the line or at the `}` of this level."""
         token = self.peek()
@@ -220,7 +214,7 @@ class RecoveryState:
             return f"{head} {{" if setting.takes_body(len(parser_state.head)) else None
         if token.type == "LSQB" and setting.many:
             return f"{head} […]"
-        if token.type not in {"WORD", "STRING", "NUMBER"} or len(token) > _MAX_SHOWN:
+        if token.type not in {"WORD", "STRING", "NUMBER"} or len(token) > MAX_SHOWN:
             return None
         context = CheckState(DiagnosticCollector(self.text), self.vocabulary)
         is_wrong = isinstance(read_value(context, setting, token), InvalidValue) or context.collector.found

@@ -35,36 +35,6 @@ _ESCAPE_OR_QUOTES = re.compile(r'\\[\s\S]|"""')
 _AFTER_TEXT = re.compile(
     rf"[ \t]*+,?[ \t]*+(?:\r?\n|\Z|\}}|#|//|(?<=[ \t,])(?P<word>{WORD})(?=[ \t]*[\"\[{{0-9]|[ \t]+[\w-]))"
 )
-_QUOTE = re.compile(r"\\[^\n]|\"|\n")
-_TO_QUOTE = re.compile(r"[^\"\n]{1,500}(?<!\s)\"")
-_INNER_WORD = re.compile(rf"(?<=[ \t]){WORD}(?=[ \t])")
-
-
-def _is_odd(state: RecoveryState, at: int) -> bool:
-    """True if the rest of the line has an odd number of `"`. Only the next hundred are counted."""
-    count = 0
-    for quote in _QUOTE.finditer(state.text, at):
-        if quote[0] == "\n" or count > 100:
-            break
-        count += quote[0] == '"'
-    return count % 2 == 1
-
-
-def closed_by_next(state: RecoveryState, token: Token) -> bool:
-    """`json_path "$.a equals "opened"`: an unclosed string that ends at the opening quote of the next one."""
-    parser_state = state.parser_state
-    if token.type != "STRING" or not parser_state.expects_value or may_end(state, token.end_pos or 0):
-        return False
-    start, legal = token.start_pos or 0, parser_state.legal()
-    word = next((found for found in _INNER_WORD.finditer(token) if found[0] in legal), None)
-    if word is None or not _is_odd(state, start):
-        return False
-    end_pos = start + word.start()
-    state.collector.add("S102", "the string is not closed", Place(start, end_pos - 1), hint='add `"` at its end')
-    state.mention(start, end_pos)
-    state.feed_missing_value()
-    state.rescan(end_pos)
-    return True
 
 
 def inner_quotes(state: RecoveryState, token: Token) -> bool:
@@ -122,6 +92,20 @@ def _end_of_text(state: RecoveryState, at: int, quote: str) -> int:
     return 0
 
 
+_QUOTE = re.compile(r"\\[^\n]|\"|\n")
+_TO_QUOTE = re.compile(r"[^\"\n]{1,500}(?<!\s)\"")
+
+
+def _is_odd(state: RecoveryState, at: int) -> bool:
+    """True if the rest of the line has an odd number of `"`. Only the next hundred are counted."""
+    count = 0
+    for quote in _QUOTE.finditer(state.text, at):
+        if quote[0] == "\n" or count > 100:
+            break
+        count += quote[0] == '"'
+    return count % 2 == 1
+
+
 def not_opened(state: RecoveryState, token: Token) -> bool:
     """`path /hooks"`: a text with a closing quote only."""
     setting = state.parser_state.setting() if state.parser_state.expects_value else None
@@ -133,11 +117,7 @@ def not_opened(state: RecoveryState, token: Token) -> bool:
         return False
     fix = state.collector.fix('add `"`', (start, start, '"'), safe=True)
     state.collector.add(
-        "S110",
-        'this text has only its closing `"`',
-        Place(*found.span()),
-        hint='add `"` before it',
-        fix=fix,
+        "S110", 'this text has only its closing `"`', Place(*found.span()), hint='add `"` before it', fix=fix
     )
     state.mention(*found.span())
     state.feed_missing_value()

@@ -6,9 +6,8 @@ import re
 
 from lark import Token
 
-from dslc.blocks.values.duration import LENGTHS
 from dslc.blocks.values.names import NAME_RULE, is_name
-from dslc.blocks.values.size import UNITS
+from dslc.blocks.values.quantity import SIZE_UNITS, TIME_UNITS
 from dslc.diagnostics.collector import Place
 from dslc.diagnostics.passwords import without_passwords
 from dslc.diagnostics.suggestion import nearest
@@ -22,14 +21,16 @@ from dslc.syntax.tree import end, start
 _MAX_TOKENS = 200  # tokens of a text that are inspected
 _MAX_HINT_LINE = 80  # characters of a line shown in a hint
 _NUMBERS = {"number", "integer"}
-_UNITS = {"duration": {name for _, names in LENGTHS for name in names}, "size": {*UNITS, *map(str.lower, UNITS)}}
+_UNITS = {
+    "duration": {name for names in TIME_UNITS for name in names},
+    "size": {*SIZE_UNITS, *map(str.lower, SIZE_UNITS)},
+}
 # Up to a blank. Directly following parentheses or brackets are included: `$.a[0].b`, `env("A")`, `${A}`.
 _CHUNK = re.compile(
     r"(?:[^\s{}\[\],\"';()]|;(?!\s|\})|\([^\n()]{0,200}\)|\[[^\n\[\]]{0,200}\]|(?<=\$)\{[^\n{}]{0,200}\})+|[()]"
 )
 
 _CLOSING = {"'": "'", "`": "`", "“": "”“", "”": "”", "„": "“”", "‘": "’", "’": "’", "«": "»", "‹": "›", "＂": "＂"}
-_DOUBLED = re.compile(r'""(?:[^"\\\n]|\\[^\n])+""(?!")')
 
 
 def other_quotes(state: RecoveryState, token: Token) -> bool:
@@ -87,25 +88,6 @@ def _in_quotes(state: RecoveryState, at: int, end_pos: int, width: int) -> None:
     if not plain:
         state.mention(at, end_pos)
         state.feed_missing_value()
-
-
-def doubled_quotes(state: RecoveryState, token: Token) -> bool:
-    """`""data""`: a text with two quotes on each side."""
-    parser_state = state.parser_state
-    named = parser_state.expects_value or (not parser_state.frames and len(parser_state.head) == 1)
-    if token.type != "STRING" or len(token) > 2 or parser_state.lists or not named:
-        return False
-    found = _DOUBLED.match(state.text, start(token), start(token) + 2000)
-    if found is None:
-        return False
-    at, end_pos = found.span()
-    fix = state.collector.fix("remove the doubled quotes", (at, at + 1, ""), (end_pos - 1, end_pos, ""), safe=True)
-    state.seek(end_pos)
-    state.insert(Token("STRING", found[0][1:-1], start_pos=at, end_pos=end_pos))
-    line = state.shown_entry()
-    hint = f"write `{line}`" if line else 'use one `"` on each side'
-    state.collector.add("S112", "doubled quotes", Place(at, end_pos), hint=hint, fix=fix)
-    return True
 
 
 def without_quotes(state: RecoveryState, token: Token) -> bool:

@@ -160,9 +160,7 @@ def sign(state: RecoveryState, token: Token) -> bool:
     spaced = state.text[start - 1 : start].isspace()
     state.seek(end)
     opens = "LBRACE" in {state.peek().type, state.peek(1).type}
-    if not state.in_indented_body and (
-        parser_state.frames or opens
-    ):  # otherwise the line is reported as another language
+    if parser_state.frames or opens:  # otherwise the line is reported as another language
         fix = state.collector.fix(f"remove `{shown}`", (start, after, "" if spaced else " "), safe=True)
         line = state.shown_entry()
         message, hint = f"unexpected `{shown}` after {key}", f"write `{line}`" if line else "remove it"
@@ -206,26 +204,6 @@ def parentheses(state: RecoveryState, token: Token) -> bool:
     state.collector.add("S112", message, Place(start, end), hint=hint, fix=fix if known else None)
     state.mention(*found.span())
     state.feed_missing_value()
-    state.seek(end)
-    return True
-
-
-def group_without_braces(state: RecoveryState, token: Token) -> bool:
-    """`limits per_minute 60`, `filter $.action == "opened"`: a group without braces on one line."""
-    setting = state.parser_state.setting() if state.parser_state.expects_value else None
-    if setting is None or not setting.takes_body(1) or token.type not in {"WORD", "NUMBER", "STRING", "JUNK"}:
-        return False
-    number = 1
-    while state.peek(number).type not in {"_NL", "LBRACE", "RBRACE", "$END"} and number < 50:
-        number += 1
-    if number == 1 or state.peek(number).type == "LBRACE":
-        return False
-    start, end = token.start_pos or 0, state.peek(number - 1).end_pos or 0
-    hint = f"such as `{example(setting)}`"
-    state.collector.add("T401", f"`{setting.name}` takes settings in braces", Place(start, end), hint=hint)
-    state.mention(start, end)
-    state.feed_missing_value()
-    state.damage()
     state.seek(end)
     return True
 

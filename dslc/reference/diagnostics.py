@@ -8,13 +8,7 @@ from dslc.diagnostics.diagnostic import CODES
 from dslc.explain.page import page as explanation
 from dslc.reference.markdown import page, program, table
 
-_GROUPS = {
-    "S": "Syntax",
-    "N": "Names",
-    "R": "References",
-    "T": "Values",
-    "P": "Secrets and signatures",
-}
+_GROUPS = {"S": "Syntax", "N": "Names", "R": "References", "T": "Values", "P": "Secrets and signatures"}
 
 _INTRO = """
 Each diagnostic has a code, whose meaning never changes. A program with an error is not loaded. A warning does not

@@ -70,14 +70,14 @@ def sections(
     for setting in settings:
         name = f"{prefix}{setting.name}"
         same = same_as(setting, around)
-        facts = [
-            *_facts(setting, vocabulary),
+        lines = [
+            *facts(setting, vocabulary),
             ("Settings", f"those of [{code(same)}](#{anchor(same)}), with less nesting" if same else ""),
-            *_relations(setting, settings),
+            *relations(setting, settings),
             ("Example", _example(setting, vocabulary)),
         ]
-        lines = "\n".join(f"- {label}: {text}" for label, text in facts if text)
-        parts += [f"{'#' * level} {name}", setting.doc, lines]
+        shown = "\n".join(f"- {label}: {text}" for label, text in lines if text)
+        parts += [f"{'#' * level} {name}", setting.doc, shown]
         if not same:
             parts += sections(setting.settings, vocabulary, level + 1, f"{name}.", [*around, (name, setting)])
     return parts
@@ -90,7 +90,9 @@ def same_as(setting: Setting, around: Sequence[tuple[str, Setting]]) -> str | No
     return next(fits, None) if len(names) > 1 else None
 
 
-def _facts(setting: Setting, vocabulary: Vocabulary) -> list[tuple[str, str]]:
+def facts(setting: Setting, vocabulary: Vocabulary | None = None) -> list[tuple[str, str]]:
+    """Return label and text of the properties of a setting, the type first; "" for one that it lacks. With the
+    vocabulary, the rows of its family are among them."""
     return [
         ("Type", _type(setting)),
         ("Required", "yes" if setting.required else ""),
@@ -101,13 +103,13 @@ def _facts(setting: Setting, vocabulary: Vocabulary) -> list[tuple[str, str]]:
             listing((f"{{{part}}}" for part in setting.choices or ()), "and") if setting.type == "template" else "",
         ),
         ("Names" if setting.type == "map" else "Form", setting.form_says or ""),
-        ("Choices", _rows(setting, vocabulary)),
+        ("Choices", _rows(setting, vocabulary) if vocabulary else ""),
         ("Bounds", _bounds(setting)),
     ]
 
 
-def _relations(setting: Setting, siblings: Sequence[Setting]) -> list[tuple[str, str]]:
-    """Relations to the other settings, declared by either side."""
+def relations(setting: Setting, siblings: Sequence[Setting]) -> list[tuple[str, str]]:
+    """Return label and text of the relations to the other settings, declared by either side."""
     excluded = {*setting.excludes, *(other.name for other in siblings if setting.name in other.excludes)}
     one_of = next((other.one_of for other in siblings if setting.name in other.one_of), ())
     others = [other.name for other in siblings if other.distinct and other.name != setting.name]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from dslc.blocks.values import pattern, size, url
-from dslc.blocks.values.duration import LENGTHS, write_duration
+from dslc.blocks.values import pattern, url
 from dslc.blocks.values.event import LONGEST
 from dslc.blocks.values.names import NAME_RULE
+from dslc.blocks.values.quantity import LARGEST_SIZE, SIZE_UNITS, TIME_UNITS, unit_bytes, unit_ms, write_duration
 from dslc.reference.markdown import code, listing, page, program, table
 from dslc.reference.titles import family_page
 from dslc.vocabulary import Vocabulary
@@ -142,8 +142,8 @@ def values(vocabulary: Vocabulary) -> str:
 
 def _durations() -> str:
     rows = [
-        (", ".join(map(code, spellings)), code(write_duration(timedelta(milliseconds=length))))
-        for length, spellings in LENGTHS
+        (", ".join(map(code, spellings)), code(write_duration(timedelta(milliseconds=unit_ms(spellings[0])))))
+        for spellings in TIME_UNITS
     ]
     return f"""
 ## Durations
@@ -159,7 +159,7 @@ The shortest unit is the millisecond. The longest duration is {code(write_durati
 
 
 def _sizes() -> str:
-    rows = [(code(unit), f"{length:,}") for unit, length in size.UNITS.items()]
+    rows = [(code(unit), f"{unit_bytes(unit):,}") for unit in SIZE_UNITS]
     return f"""
 ## Sizes
 
@@ -167,7 +167,7 @@ One number with one unit: `256KB`, `1.5MB`, `5GiB`. It must be a whole number of
 
 {table(("unit", "bytes"), rows)}
 
-The largest is {code(f"{size.LARGEST}B")}.
+The largest is {code(f"{LARGEST_SIZE}B")}.
 """
 
 

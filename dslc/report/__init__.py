@@ -11,7 +11,7 @@ from dslc.report.view import View
 
 if TYPE_CHECKING:
     from dslc.compiler import Compilation
-    from dslc.editing.fix import Applied
+    from dslc.editing.fix import AppliedFix
 
 
 class Renderer(Protocol):
@@ -37,7 +37,7 @@ class Format(NamedTuple):
         *,
         colour: bool = False,
         deny_warnings: bool = False,
-        applied: Sequence[Applied] | None = None,
+        applied: Sequence[AppliedFix] | None = None,
     ) -> str:
         """Render the whole report, which ends with a line end. `applied`: the fixes applied before this compilation."""
         return self._renderer.render(compilation, View(colour, deny_warnings, applied))

@@ -14,7 +14,7 @@ from dslc.source import Position, Source, Span
 
 if TYPE_CHECKING:
     from dslc.compiler import Compilation
-    from dslc.editing.fix import Applied
+    from dslc.editing.fix import AppliedFix
 
 VERSION = 1
 _LONE = re.compile("[\ud800-\udfff]")
@@ -83,7 +83,7 @@ def _fix(fix: Fix | None, source: Source) -> dict[str, Any] | None:
     return {"message": fix.message, "safe": fix.safe, "edits": edits}
 
 
-def _applied(applied: Applied) -> dict[str, Any]:
+def _applied(applied: AppliedFix) -> dict[str, Any]:
     return {
         "code": applied.code,
         "message": applied.message,

@@ -59,7 +59,8 @@ def _suite(source: Source, diagnostics: Sequence[Diagnostic], fails: set[Severit
     cases = [_case(diagnostic, source, path, group, fails) for diagnostic in diagnostics[:MOST_IN_A_FILE]]
     rest = diagnostics[MOST_IN_A_FILE:]
     if rest:
-        cases.append(_rest(rest, group, fails))
+        more, failed = f"and {len(rest)} more", any(diagnostic.severity in fails for diagnostic in rest)
+        cases.append(_result("not shown", group, more, ("dslc", more) if failed else None))
     if not cases:
         cases.append(Xml.Element("testcase", name="no mistakes", classname=group))
     failures = str(sum(case.find("failure") is not None for case in cases))
@@ -70,25 +71,19 @@ def _suite(source: Source, diagnostics: Sequence[Diagnostic], fails: set[Severit
 
 def _case(diagnostic: Diagnostic, source: Source, path: str, group: str, fails: set[Severity]) -> Xml.Element:
     at = source.position(diagnostic.span.start)
-    name = f"{diagnostic.code} at {at.line}:{at.column}"
     hint = f"\nhint: {diagnostic.hint}" if diagnostic.hint else ""
     text = f"{path}:{at.line}:{at.column}: {diagnostic.severity.value}[{diagnostic.code}]: {diagnostic.message}{hint}"
+    failure = (diagnostic.code, diagnostic.message) if diagnostic.severity in fails else None
+    return _result(f"{diagnostic.code} at {at.line}:{at.column}", group, text, failure)
+
+
+def _result(name: str, group: str, text: str, failure: tuple[str, str] | None) -> Xml.Element:
+    """Return a case with an output. `failure`: type and message of a failed one."""
     case = Xml.Element("testcase", name=name, classname=group)
-    if diagnostic.severity in fails:
-        message = _legal(diagnostic.message)
-        Xml.SubElement(case, "failure", type=diagnostic.code, message=message).text = _legal(text)
-    else:
+    if failure is None:
         Xml.SubElement(case, "system-out").text = _legal(text)
-    return case
-
-
-def _rest(rest: Sequence[Diagnostic], group: str, fails: set[Severity]) -> Xml.Element:
-    case = Xml.Element("testcase", name="not shown", classname=group)
-    text = f"and {len(rest)} more"
-    if any(diagnostic.severity in fails for diagnostic in rest):
-        Xml.SubElement(case, "failure", type="dslc", message=text).text = text
     else:
-        Xml.SubElement(case, "system-out").text = text
+        Xml.SubElement(case, "failure", type=failure[0], message=_legal(failure[1])).text = _legal(text)
     return case
 
 

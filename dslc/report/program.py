@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from dslc.blocks.setting import setting_name
-from dslc.blocks.values.duration import write_duration
+from dslc.blocks.values.quantity import write_duration
 from dslc.blocks.values.secret import is_reference
 from dslc.blocks.variant import Variant
 from dslc.diagnostics.passwords import without_passwords

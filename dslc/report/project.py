@@ -10,27 +10,21 @@ _CHECKOUTS = ("GITHUB_WORKSPACE", "CI_PROJECT_DIR")
 
 
 def path_in_project(name: str) -> str:
-    """Return a file's path relative to the checkout if the current folder is in one, else to the current folder.
+    """Return a file's path relative to the checkout if the file is in one, else to the current folder.
 
     A path outside is absolute. The separator is `/`. A name that is not a file (`<stdin>`) is returned unchanged.
     """
     if name.startswith("<") and name.endswith(">"):
         return name
-    path = os.path.normpath(os.path.join(_here(), os.path.relpath(name)))  # noqa: PTH118 - links keep their own names
-    if _outside(path):
-        path = os.path.abspath(name)  # noqa: PTH100
-    return path.replace(os.sep, "/")
-
-
-def _here() -> str:
-    """Current folder, relative to its checkout."""
-    for variable in _CHECKOUTS:
-        root = os.environ.get(variable)
-        if root:
-            here = os.path.relpath(os.path.realpath(os.curdir), os.path.realpath(root))
-            if not _outside(here):
-                return here
-    return os.curdir
+    # Links in the checkout keep their own names; those of the folders above it may differ.
+    given = os.path.abspath(name)  # noqa: PTH100
+    checkouts = [root for variable in _CHECKOUTS if (root := os.environ.get(variable))]
+    for root in (*checkouts, *map(os.path.realpath, checkouts), os.curdir):
+        for path in (given, os.path.normpath(os.path.join(os.path.realpath(os.curdir), name))):  # noqa: PTH118
+            relative = os.path.relpath(path, root)
+            if not _outside(relative):
+                return relative.replace(os.sep, "/")
+    return given.replace(os.sep, "/")
 
 
 def _outside(relative: str) -> bool:

@@ -151,11 +151,7 @@ class _Files:
             for edit in fix.edits
         ]
         change = {"artifactLocation": self._file(file), "replacements": replacements}
-        return {
-            "description": _message(fix.message),
-            "artifactChanges": [change],
-            "properties": {"safe": fix.safe},
-        }
+        return {"description": _message(fix.message), "artifactChanges": [change], "properties": {"safe": fix.safe}}
 
 
 def _message(text: str) -> dict[str, str]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from dslc.editing.fix import Applied
+    from dslc.editing.fix import AppliedFix
 
 
 class View(NamedTuple):
@@ -15,4 +15,4 @@ class View(NamedTuple):
 
     colour: bool = False
     deny_warnings: bool = False
-    applied: Sequence[Applied] | None = None
+    applied: Sequence[AppliedFix] | None = None

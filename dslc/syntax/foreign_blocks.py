@@ -2,30 +2,38 @@
 
 Their keywords and shapes: `metadata`, `policy`, `schedule`, `channel` and `function` with any head up to its `{`;
 `type` likewise, or `type A = B` without a body; and `agent NAME(…) … { … }`. Parentheses in a head may span lines.
+`agent NAME { … }` is one if its body has a `policy NAME {`, a `function NAME(…) … {`, a `with … {`, or `capabilities`
+with `:` or `=`, of its own, and no setting of an agent of this language.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from dslc.syntax.block_heads import FOREIGN_KINDS, BlockHeads
 from dslc.syntax.delimiters import FOREIGN_DELIMITER, WHITESPACE, LazyPattern
 from dslc.syntax.section import Fault, Section
-from dslc.syntax.tokens import COMMENT, NAME, STRING, WORD_END
+from dslc.syntax.tokens import COMMENT, NAME, STRING, WORD, WORD_END
 
-_OPENING = re.compile(rf"(?:{'|'.join(FOREIGN_KINDS)}){WORD_END}|agent{WORD_END}[ \t]*+{NAME}[ \t]*+(?=\()")
+_OPENING = re.compile(rf"(?:{'|'.join(FOREIGN_KINDS)}){WORD_END}|agent{WORD_END}[ \t]*+{NAME}[ \t]*+(?=[({{])")
 _HEAD = LazyPattern(rf'(?>(?:{STRING}|[^\n{{}}("/#]++|/(?!/)|")*)')
 _PARENTHESIS = LazyPattern(rf"{STRING}|{COMMENT}|\(++|\)++|[{{}}]")
 _NEXT_LINE = LazyPattern(rf"[ \t\r]*+(?:{COMMENT})?(?:\n(?:[ \t]++(?![\s}}])|(?=\{{)))")
+_MEMBER = LazyPattern(
+    rf"(?:^|[\n;{{}}])[ \t\r]*+(?:(?:policy|function|with)[ \t]++{WORD}[^\n;{{}}]*+\{{|capabilities[ \t]*+[:=])"
+)
+_ENTRY = LazyPattern(rf"(?:^|[\n;{{}}])[ \t\r]*+(?P<key>{WORD})")
 _EQUALS = LazyPattern(rf"{STRING}|{COMMENT}|[()=]")
 
 
 class ForeignBlocks:
-    """The blocks of the wider language in one text."""
+    """The blocks of the wider language in one text. `settings`: names of the settings of an agent of this language."""
 
-    def __init__(self, text: str, heads: BlockHeads) -> None:
+    def __init__(self, text: str, heads: BlockHeads, settings: Collection[str]) -> None:
         self._text = text
         self._heads = heads
+        self._settings = settings
         self._budget = 4 * len(text)  # characters that unsuccessful searches for `)` may read
 
     def section(self, at: int) -> Section | None:
@@ -33,6 +41,8 @@ class ForeignBlocks:
         word = _OPENING.match(self._text, at)
         if word is None:
             return None
+        if word[0].startswith("agent") and self._text[word.end()] == "{":
+            return self._agent(at, word.end())
         end = self._head_end(word.end())
         if end < 0:
             return None
@@ -44,6 +54,27 @@ class ForeignBlocks:
         if word[0] == "type" and _equates(head):
             return Section(at, at + len(head), foreign=True, head_end=at + len(head))
         return self._over_lines(at, end)
+
+    def _agent(self, at: int, brace: int) -> Section | None:
+        """The agent without arguments whose body begins at `brace`; None if it is not one of the wider language."""
+        limit = self._heads.next_head(brace)
+        if _MEMBER.compiled.search(self._text, brace, limit) is None:
+            return None
+        depth, since, parts = 0, brace, []
+        for mark in FOREIGN_DELIMITER.finditer(self._text, brace, limit):
+            sign, count = mark[0][0], mark.end() - mark.start()
+            if depth == 1:
+                parts.append(self._text[since : mark.start()])
+            since = mark.end()
+            if sign == "}" and count >= depth:
+                body = "".join(parts)
+                keys = {entry["key"] for entry in _ENTRY.finditer(body)}
+                foreign = _MEMBER.compiled.search(body) is not None and keys.isdisjoint(self._settings)
+                return self._body(at, brace) if foreign else None
+            depth += count * ((sign == "{") - (sign == "}"))
+            if depth <= 2 and sign in "{}":
+                parts.append(sign)
+        return None
 
     def _over_lines(self, at: int, line: int) -> Section | None:
         """A block whose head continues below its first line, which is not allowed: the whole block is one error."""

@@ -66,7 +66,7 @@ class _Splitter:
         self.text = text
         self._kinds = kinds
         self._heads = BlockHeads(text, kinds, services)
-        self._foreign = ForeignBlocks(text, self._heads)
+        self._foreign = ForeignBlocks(text, self._heads, kinds.get("agent", ()))
         self._broken = 0
         self._not_found: set[str] = set()  # texts that do not occur after the current position
         self._closer = (-1, -1)  # start and end of the next `end` or similar closing word

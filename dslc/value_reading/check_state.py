@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from lark import Token
 
 from dslc.diagnostics.collector import DiagnosticCollector, HasPosition
+from dslc.diagnostics.diagnostic import Label
 from dslc.syntax.tree import BlockNode, Body, EntryNode, ListValue, ValueNode
 from dslc.vocabulary import Vocabulary
 
@@ -75,7 +76,7 @@ class BodyValues:
         return self.entries[name][0] if name in self.entries else None
 
 
-class Checked:
+class CheckedBlock:
     """One block after its own checks; positions are relative to its section."""
 
     def __init__(self, kind: str, name: str, node: BlockNode, given: BodyValues) -> None:
@@ -83,10 +84,10 @@ class Checked:
         self.name = name
         self.node = node
         self.given = given
-        self.built: Built | None = None  # set by `dslc.check.model` on first use
+        self.built: ModelResult | None = None  # set by `dslc.check.model` on first use
 
 
-class Built(NamedTuple):
+class ModelResult(NamedTuple):
     """A model, or the errors of its validators with their positions. The checks cover all bounds of the fields
     beforehand."""
 
@@ -116,6 +117,23 @@ class CheckState:
     def scratch(self) -> CheckState:
         """A second state for the same section, for values that are read only to see if they are valid."""
         return CheckState(DiagnosticCollector(self.collector.text), self.vocabulary)
+
+    def reject(
+        self,
+        given: BodyValues,
+        code: str,
+        message: str,
+        place: HasPosition,
+        *,
+        hint: str | None,
+        beside: EntryNode | None = None,
+        labels: Iterable[Label] = (),
+    ) -> None:
+        """Report an error of a body, whose block has no model then. `beside`: the other setting that it is about."""
+        if beside is not None:
+            labels = [self.collector.label(f"`{beside.key}` is given here", beside.key)]
+        self.collector.add(code, message, place, hint=hint, labels=labels)
+        given.good = False
 
     def mention(self, *nodes: ValueNode | Body | None) -> None:
         """Add the words of nodes that were not understood. Recursion is safe: the parser bounds their depth."""

@@ -57,10 +57,7 @@ def _check_escapes(token: Token, collector: DiagnosticCollector) -> bool:
             valid = False
         elif code < 0 and match[2] not in _SIMPLE:
             _report(
-                collector,
-                base,
-                match,
-                f"unknown escape `\\{match[2]}`" if match[2].isprintable() else "unknown escape",
+                collector, base, match, f"unknown escape `\\{match[2]}`" if match[2].isprintable() else "unknown escape"
             )
             valid = False
     return valid

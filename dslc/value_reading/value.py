@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from lark import Token
 
 from dslc.blocks.template import read_template
-from dslc.blocks.values.duration import read_duration
 from dslc.blocks.values.event import valid_event
 from dslc.blocks.values.form import valid_form
 from dslc.blocks.values.header import valid_header_name, valid_header_value
@@ -18,8 +17,8 @@ from dslc.blocks.values.json_path import valid_json_path
 from dslc.blocks.values.names import valid_name
 from dslc.blocks.values.network import valid_network
 from dslc.blocks.values.pattern import valid_pattern
+from dslc.blocks.values.quantity import read_duration, read_size
 from dslc.blocks.values.secret import backend_of, is_reference, valid_env_value, valid_secret
-from dslc.blocks.values.size import read_size
 from dslc.blocks.values.tool import matches, server_of, valid_tool
 from dslc.blocks.values.url import valid_url, valid_url_path
 from dslc.diagnostics.collector import Place
@@ -39,6 +38,10 @@ _TEXT_TYPES = {"string", "scalar", "event", "header_name", "pattern", "template"
 
 _WORD = re.compile(r"\w+")
 _MAX_WORD = 64
+_PLAIN_WORD = re.compile(r"[\w@./:-]{1,24}", re.ASCII)
+_LIKE_REFERENCE = re.compile(r"secrets?[:/]|env:|(?:env|vault|file)/", re.IGNORECASE)
+# The name of an environment variable is no secret; other text of this form may be one, and is not repeated.
+_LIKE_VARIABLE = re.compile(r"(?:secrets?[:/]+)?env[:/]+([A-Z][A-Z0-9_]*)")
 _LAST_ON_LINE = re.compile(r"[ \t]*+,?[ \t]*+(?:\r?\n|\Z|\}|\]|#|//)")
 
 
@@ -54,9 +57,15 @@ def read_value(context: CheckState, setting: Setting, value: ValueNode) -> Any |
     if setting.single:
         item = _one(context, setting, value)
         return item if isinstance(item, InvalidValue) else (item,)
-    shown = value if setting.type != "secret" and value.type == "WORD" else "…"
+    shown = value if setting.type != "secret" and value.type == "WORD" else _words_of(setting, value)
     context.collector.add("T401", f"`{setting.name}` takes a list", value, hint=f"`{setting.name} [{shown}]`")
     return INVALID
+
+
+def _words_of(setting: Setting, value: Token) -> str:
+    """Return the words of a text in place of a list of texts, such as a command line, as the list; else an ellipsis."""
+    words = value[1:-1].split() if value.type == "STRING" and setting.type == "string" else []
+    return ", ".join(f'"{word}"' for word in words) if words and all(map(_PLAIN_WORD.fullmatch, words)) else "…"
 
 
 def read_key(context: CheckState, setting: Setting, key: Token) -> str | InvalidValue:
@@ -216,8 +225,14 @@ def _secret(context: CheckState, setting: Setting, token: Token, text: str) -> s
         raise Invalid("expected a reference to a secret, in quotes", hint='such as `"secret://env/NAME"`', fault="type")
     secret = valid_secret(text)
     if not is_reference(secret):
+        message = "a secret is written in the file"
         hint = f'store it elsewhere and refer to it: `{named(setting.name)} "secret://env/NAME"`'
-        context.collector.add("P501", "a secret is written in the file", token, hint=hint)
+        if _LIKE_REFERENCE.match(secret):
+            message = "this is no reference, so it is the secret itself"
+            variable = _LIKE_VARIABLE.fullmatch(secret)
+            shown = f"secret://env/{variable[1] if variable else 'NAME'}"
+            hint = f'a reference begins with `secret://`: `{named(setting.name)} "{shown}"`'
+        context.collector.add("P501", message, token, hint=hint)
         return secret
     backend, known = backend_of(secret), context.vocabulary.rows("secret")
     if backend not in known:
@@ -263,7 +278,7 @@ def _tool(context: CheckState, setting: Setting, token: Token, text: str) -> str
     if text in known or any(setting.guards or not known[name].destructive for name in matched):
         return text
     near = None if context.collector.full else nearest(text.rstrip("*"), known)
-    hint = f"did you mean `{near}`?" if near else suggestion("", known, what="tools")
+    hint = f"did you mean `{near}`?" if near else suggestion("", _tool_patterns(known), what="tools")
     message, fix = f"no tool is called `{text}`", None
     if "*" in text:
         message = f"no tool matches `{text}`"
@@ -274,6 +289,14 @@ def _tool(context: CheckState, setting: Setting, token: Token, text: str) -> str
         fix = context.collector.fix(f"write `{near}`", (token.start_pos or 0, token.end_pos or 0, near))
     context.collector.add("N209", message, token, hint=hint, fix=fix)
     return INVALID
+
+
+def _tool_patterns(names: Iterable[str]) -> list[str]:
+    """Return patterns of all tools by their first word, and the names that share it with no other one."""
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        groups.setdefault(name.split("_")[0], []).append(name)
+    return [f"{word}_*" if len(group) > 1 else group[0] for word, group in sorted(groups.items())]
 
 
 def _server_tool(context: CheckState, setting: Setting, token: Token, text: str, server: str) -> str | InvalidValue:

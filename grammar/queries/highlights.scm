@@ -9,6 +9,7 @@
 
 (group key: (_) @module)
 (setting key: (_) @property)
+(foreign_setting key: (_) @property)
 (variant key: (_) @property)
 
 ; A word as a value is highlighted like a member of an enumeration.

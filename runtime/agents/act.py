@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from dslc.blocks.agent import Agent
-from runtime.agents.answer import answer
+from runtime.agents.attempt import answer
 from runtime.agents.recorder import record
 from runtime.agents.turn import AgentContext, Turn
 from runtime.errors import GiveUp, Parked, SymbiontError

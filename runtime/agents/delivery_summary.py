@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from runtime.webhooks.providers import find_provider
-from runtime.webhooks.providers.provider import Provider, SummaryField
+from runtime.webhooks.providers.provider import SummaryField
 from runtime.webhooks.request.json_path import compile_path
 
 _LENGTH = 200
@@ -20,7 +20,7 @@ class Summary(NamedTuple):
     facts: list[tuple[str, str]]
 
 
-def describe(provider: str | Provider, event: str | None, payload: object) -> Summary:
+def describe(provider: str, event: str | None, payload: object) -> Summary:
     """Summarize a payload by the facts that the provider's row names, or by its first few top-level scalars when there
     are none.
 

@@ -12,7 +12,7 @@ from structlog.contextvars import bound_contextvars
 
 from runtime.agents.outcome import outcome_name, outcome_of
 from runtime.agents.run_report import report_run
-from runtime.agents.running import Running, RunningTurns, Source, renew_leases, stop_cancelled, stop_runs
+from runtime.agents.running_turn import RunningTurn, RunningTurns, Source, renew_leases, stop_cancelled, stop_runs
 from runtime.clock import Clock
 from runtime.database.connection import Database
 from runtime.database.errors import Unavailable
@@ -236,7 +236,7 @@ class Dispatcher:
             if (turn := await source.claim_suspect()) is not None:
                 self._cleared_at = now + ALONE_SECONDS
                 self._alone_until = now if self._running else self._cleared_at
-                self._suspect = self._start(Running(source, turn, now))
+                self._suspect = self._start(RunningTurn(source, turn, now))
                 return True
         return None
 
@@ -249,11 +249,11 @@ class Dispatcher:
         claimed_at = self._clock.monotonic()
         for source, turns in await self._database.commits.store(SHARES, Places(tuple(self._sources), free)):
             for turn in turns:
-                self._start(Running(source, turn, claimed_at))
+                self._start(RunningTurn(source, turn, claimed_at))
             free -= len(turns)
         return free
 
-    def _start(self, running: Running) -> asyncio.Task[None]:
+    def _start(self, running: RunningTurn) -> asyncio.Task[None]:
         task = asyncio.create_task(self._attempt(running.source, running.turn), name=f"run {running.turn.run_id}")
         self._running[task] = running
         task.add_done_callback(self._ended)
@@ -330,7 +330,7 @@ class Dispatcher:
             self._reported.pop(turn.run_id, None)
         return outcome
 
-    async def _acted(self, source: Source, turn: ClaimedTurn, run_log: RunLog, running: Running) -> Outcome:
+    async def _acted(self, source: Source, turn: ClaimedTurn, run_log: RunLog, running: RunningTurn) -> Outcome:
         try:
             ended = await self._run(await source.load(turn), run_log)
         except asyncio.CancelledError:

@@ -3,44 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any, Final
+from zoneinfo import ZoneInfo
 
 import msgspec
 
 from dslc.blocks.agent import Agent
 from runtime.agents.context.build import BuiltContext, NoRoom, build, build_measured
 from runtime.agents.context.fields import Block, Budget, Fields, Metadata
-from runtime.agents.loop.summarizer import WINDOW
 from runtime.agents.reply.instructions import reply_instructions
-from runtime.agents.reply.reply_schema import reply_schema
+from runtime.agents.reply.reply_schema import reply_schema, short_reply_schema
+from runtime.database.connection import Database
+from runtime.identity.user_settings import UserSettings, read_settings
 from runtime.memory.core.block import HUMAN, PERSONA
 from runtime.memory.core.block import Block as StoredBlock
 from runtime.models.client import ModelClient
 from runtime.models.request import ToolSchema
-from runtime.tokens import TokenCounter
-from runtime.tools.model.agent_toolset import DONE, FIND_TOOL, AgentToolset
+from runtime.token_counter import TokenCounter
+from runtime.tools.model.agent_toolset import FIND_TOOL
 
 LARGEST_REPLY: Final = 4096
 """Default maximum of the tokens reserved for a reply."""
+
+_TIME_ZONE: Final = "timezone"
+"""The preference that is a time zone, by its name in the IANA database."""
 
 PREFERENCES: Final = "preferences"
 """The setting of an agent that has a user's preferences by their names, such as `language`."""
 
 DEFAULT_INSTRUCTION: Final = (
-    "You are an agent with a memory of your own. What you know about the user and yourself is in your blocks: change "
-    "them with your memory tools as you learn. Store what you may need later in archival memory, and search it and "
-    "your earlier conversations before you say that you do not know."
+    "You are an agent with a memory. Change your blocks as you learn about the user and yourself. Store what you may "
+    "need later in archival memory, and search it and earlier conversations before you say that you do not know."
 )
 
 
 def calls_natively(agent: Agent, client: ModelClient) -> bool:
     """Return True if the agent's tools are offered by the model's own interface."""
     return agent.tool_calling == "native" and client.native_calls
-
-
-def ordered_tools(tools: AgentToolset) -> tuple[ToolSchema, ...]:
-    """Return the tools in the order in which a context takes them: the call that ends a turn is never left out."""
-    return (DONE, *(each for each in tools.schemas if each is not DONE))
 
 
 def fixed_fields(
@@ -63,7 +63,7 @@ def fixed_fields(
         time=time,
         first_time=True,
         native=native,
-        schema=None if native else reply_schema,
+        schema=None if native else short_reply_schema if client.schema_in_prompt else reply_schema,
         schema_in_prompt=client.schema_in_prompt,
     )
 
@@ -107,11 +107,28 @@ def preferences_text(settings: Mapping[str, Any]) -> str:
     return "\n".join(f"{name}: {_value(value)}" for name, value in preferences.items())
 
 
+async def zone_of(database: Database, user_id: str, settings: Mapping[str, Any]) -> ZoneInfo | None:
+    """Return the time zone of a user: that of the user's settings, by which tasks are due, else the preference
+    `timezone`; None for that of the machine. Raises `Unavailable`."""
+    zone = (await read_settings(database, user_id)).zone
+    preferences = settings.get(PREFERENCES)
+    preferred = preferences.get(_TIME_ZONE) if isinstance(preferences, Mapping) else None
+    return zone or UserSettings(time_zone=preferred if isinstance(preferred, str) else None).zone
+
+
+def time_text(now: datetime, zone: ZoneInfo | None) -> str:
+    """Return a time as a context shows it: with its weekday, the offset and the name of the zone, by default that of
+    the machine."""
+    here = now.replace(microsecond=0).astimezone(zone)
+    return f"{here:%A} {here.isoformat()} ({zone or here.tzname()})"
+
+
 async def budget_of(agent: Agent, client: ModelClient) -> Budget:
     """Return the tokens of a context: the window of the model, not above that of the agent, and those of the reply."""
-    window = min(await client.window() or WINDOW, agent.context.max_tokens)
+    of_model, most = await client.window(), agent.context.max_tokens
+    window = min(of_model.tokens, most)
     reply = agent.context.reply_tokens or client.block.reply_tokens or min(LARGEST_REPLY, window // 4)
-    return Budget(window, min(reply, window // 2))
+    return Budget(window, min(reply, window // 2), "max_tokens" if most < of_model.tokens else of_model.source)
 
 
 async def fit(fields: Fields, budget: Budget, counter: TokenCounter, client: ModelClient) -> BuiltContext:

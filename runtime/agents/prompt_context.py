@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from dslc.blocks.agent import Agent
-from runtime.agents.answer import declared_blocks, memory_subject
+from runtime.agents.attempt import declared_blocks, memory_subject
 from runtime.agents.context.build import build
 from runtime.agents.context.fields import Budget, Count, Entry
 from runtime.agents.context.render import fenced, joined
@@ -17,10 +17,10 @@ from runtime.agents.services import AgentServices
 from runtime.crypto import Unsealable
 from runtime.memory.core.block import BlockScope
 from runtime.threads.thread import Thread
-from runtime.tokens import TokenCounter
+from runtime.token_counter import TokenCounter
 from runtime.tools.agent.access import named_agent
 from runtime.tools.context import BuiltPrompt, Context, PromptPart, PromptRequest
-from runtime.tools.knowledge.search import agent_memory_search
+from runtime.tools.knowledge.search import search_knowledge
 from runtime.tools.knowledge.types import KnownHits
 
 HITS: Final = 10
@@ -29,7 +29,7 @@ _KNOWN_SHARE: Final = 4
 """What memory knows about the query has at most this part of the context."""
 
 
-class _Told(NamedTuple):
+class _ThreadExcerpt(NamedTuple):
     """The newest messages of a thread, and the summary of those before."""
 
     entries: tuple[Entry, ...] = ()
@@ -68,24 +68,24 @@ async def _preferences(
         return {}, ["the preferences are left out: the settings of the user cannot be read"]
 
 
-async def _told(services: AgentServices, thread: Thread | None, tokens: int) -> _Told:
+async def _told(services: AgentServices, thread: Thread | None, tokens: int) -> _ThreadExcerpt:
     if thread is None:
-        return _Told()
+        return _ThreadExcerpt()
     summary = await services.summaries.latest(thread)
     after = -1 if summary is None else summary.last_position
     newest = await services.messages.newest_within(thread, tokens, after=after)
     waiting = await open_runs(services.messages, calls_without_output(newest))
     entries = tuple(without_calls(entry) for entry in entries_of(newest, native=True, open_runs=waiting))
-    return _Told(entries, "" if summary is None else summary.text)
+    return _ThreadExcerpt(entries, "" if summary is None else summary.text)
 
 
 async def _found(context: Context, agent: Agent, subject: str | None, query: str | None) -> KnownHits:
     if query is None:
         return KnownHits(archival=[], conversations=[], notes=[])
-    return await agent_memory_search(context, query, [], HITS, agent.name, subject)
+    return await search_knowledge(context, query, [], HITS, agent.name, subject)
 
 
-def _known(found: KnownHits, told: _Told, asked: PromptRequest, count: Count) -> str:
+def _known(found: KnownHits, told: _ThreadExcerpt, asked: PromptRequest, count: Count) -> str:
     """Return what memory knows about the query as text, without the messages that the context has anyway."""
     room = asked.tokens // _KNOWN_SHARE // 2
     here = None if asked.thread is None or not told.entries else asked.thread.id
@@ -94,8 +94,12 @@ def _known(found: KnownHits, told: _Told, asked: PromptRequest, count: Count) ->
         for hit in found.conversations
         if hit.conversation_id != here or hit.position is None or hit.position < told.entries[0].position
     )
-    archival = _fitting((f"- {hit.content}" for hit in found.archival), room, count)
+    archival = _fitting((f"- {hit.content}{_origin(hit.origin)}" for hit in found.archival), room, count)
     return joined((_fenced("archival", archival), _fenced("conversations", _fitting(said, room, count))))
+
+
+def _origin(origin: str | None) -> str:
+    return f" [{origin}]" if origin else ""
 
 
 def _fitting(lines: Iterable[str], room: int, count: Count) -> list[str]:

@@ -32,14 +32,15 @@ async def record(delivery: ClaimedDelivery, log: RunLog, agent: Agent, store: St
 
 def entry(agent: Agent, delivery: ClaimedDelivery, run_id: str) -> Item:
     """Return the log entry of a run for `delivery`: its first line is the title, then one bullet for each fact."""
-    payload = find_provider(delivery.provider).payload(delivery.body, delivery.content_type).value_or_none()
-    summary = describe(delivery.provider, delivery.event or delivery.webhook, payload)
+    payload = find_provider(delivery.provider).payload(delivery.body, delivery.content_type)
+    summary = describe(delivery.provider, delivery.event or delivery.webhook, payload.value_or_none())
+    facts = summary.facts or [("note", problem) for problem in (payload.problem(),) if problem]
     return Item(
         agent_id=agent.name,
         user_id=delivery.user_id,
         memory_type="episodic",
         timestamp=utc(delivery.received_at / 1000),
-        text="\n".join((summary.title, *(f"- {_plain(label)}: {value}" for label, value in summary.facts))),
+        text="\n".join((summary.title, *(f"- {_plain(label)}: {value}" for label, value in facts))),
         source_uri=delivery_uri(delivery.delivery_id),
         provenance=Provenance(run_id=run_id, said_by="payload"),
     )

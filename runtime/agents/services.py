@@ -3,7 +3,6 @@ their runs."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
@@ -13,30 +12,31 @@ from sqlalchemy import Connection
 
 from dslc.blocks.agent import Agent
 from dslc.program import Program
-from runtime.agents.loop.events import RunEvents
 from runtime.agents.loop.open_calls import OpenCalls
+from runtime.agents.loop.refused_messages import REFUSED
+from runtime.agents.token_counters import TokenCounters
 from runtime.clock import Clock
 from runtime.crypto import KeyForgotten, Unsealable
 from runtime.database.connection import Database
 from runtime.memory.core.store import BlockStore
-from runtime.models.calls.usage import usage_of
-from runtime.models.client import ModelClient
+from runtime.models.model import RequestRefused
 from runtime.tasks.urgent import UrgentTasks
 from runtime.threads.agent_settings import AgentSettings
 from runtime.threads.approvals.store import Approvals
 from runtime.threads.content import EventPart
-from runtime.threads.events import told
-from runtime.threads.events.log import EventLog, RunEvent
+from runtime.threads.events import run_event
+from runtime.threads.events.deltas import Deltas
+from runtime.threads.events.log import EventLog
+from runtime.threads.events.run_event import RunEvent
 from runtime.threads.inputs import Inputs
 from runtime.threads.messages import Messages
-from runtime.threads.step import model_steps
 from runtime.threads.summaries import Summaries
 from runtime.threads.thread import Thread, Threads
 from runtime.threads.thread_write import Writer
 from runtime.threads.turns.ending import EndedRun
 from runtime.threads.turns.thread_order import ThreadOrder
-from runtime.tokens import TokenCounter
 from runtime.tools.agent.overrides import OwnAgent, read_own_agent, running_agent
+from runtime.tools.agent.run_answer import run_totals
 
 log = structlog.get_logger("symbiont.agent")
 
@@ -51,8 +51,6 @@ _COMPLETE: Final = ("answered", "done", "repeated")
 when it began."""
 _EMPTY: Final = "the model's replies were empty"
 """Why a run failed that has no error."""
-_COUNTERS: Final = 64
-"""Models whose learnt ratio of tokens is kept."""
 
 
 class AgentServices:
@@ -60,6 +58,7 @@ class AgentServices:
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self.clock = clock
+        self.database = database
         self.threads = Threads(database, clock)
         self.messages = Messages(database, clock)
         self.summaries = Summaries(database, clock)
@@ -70,9 +69,9 @@ class AgentServices:
         self.open_calls = OpenCalls(database, self.messages, self.approvals)
         self.inputs = Inputs(database, clock, on_ended=self.note_ends)
         self.urgent_tasks = UrgentTasks(database, clock)
-        self.events = RunEvents()
+        self.deltas = Deltas()
         self.event_log = EventLog(database, clock)
-        self._counters: OrderedDict[tuple[str, str], TokenCounter] = OrderedDict()
+        self.counters = TokenCounters(database)
 
     async def own_agent(self, program: Program, agent: Agent, user_id: str) -> OwnAgent:
         """Return an agent of the program as it is for a user, see `read_own_agent`."""
@@ -113,27 +112,12 @@ class AgentServices:
         text = None if run.ended is None else _SAID.get(run.ended)
         if text is not None:
             said = f"{text} {run.error or _EMPTY}" if run.ended == "failed" else text
-            self.messages.store_event(connection, by, EventPart(f"run_{run.ended}", said))
+            name = REFUSED if run.cause == RequestRefused.cause else f"run_{run.ended}"
+            self.messages.store_event(connection, by, EventPart(name, said))
 
     def _last_event(self, run: EndedRun, ended: str) -> RunEvent:
         if ended == "failed":
-            return told.error(run.run_id, told.run_failed(run.error or _EMPTY, run.cause))
-        return told.done(run.run_id, partial(self.totals, user_id=run.user_id, run_id=run.run_id), ended)
-
-    def totals(self, connection: Connection, *, user_id: str, run_id: str) -> dict[str, object]:
-        """Return the steps, the messages and the usage of a run, as they are stored."""
-        return {
-            "total_steps": model_steps(connection, run_id),
-            "total_messages": self.messages.said_in(connection, user_id, run_id),
-            "usage": usage_of(connection, run_id)._asdict(),
-        }
-
-    def counter(self, client: ModelClient) -> TokenCounter:
-        """Return the counter of tokens for a model, which learns from all its calls."""
-        identity = (client.name, client.model)
-        if identity not in self._counters:
-            self._counters[identity] = TokenCounter()
-            if len(self._counters) > _COUNTERS:
-                self._counters.popitem(last=False)
-        self._counters.move_to_end(identity)
-        return self._counters[identity]
+            return run_event.error(run.run_id, run_event.run_failed(run.error or _EMPTY, run.cause))
+        return run_event.done(
+            run.run_id, partial(run_totals, messages=self.messages, user_id=run.user_id, run_id=run.run_id), ended
+        )

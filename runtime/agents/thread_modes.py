@@ -8,9 +8,11 @@ from typing import Final
 
 from pydantic import Field
 
+from dslc.blocks.agent import Agent
 from dslc.blocks.block import GroupModel
 from dslc.blocks.values.types import Duration, JsonPath
 from dslc.blocks.variant import Variant
+from dslc.blocks.webhook import Webhook
 from dslc.program import Program
 from runtime.extension_table import table_of
 
@@ -33,9 +35,16 @@ class KeyedOptions(ThreadOptions):
     )
     separate_memory: bool = Field(
         default=True,
-        description="Each subject has its own `human` block and its own memories, and the agent finds only those of "
-        "the subject it works for. With `false`, they belong to the agent.",
+        description="Each subject has its own `human` block, memories, tasks and entries of the key-value store, and "
+        "the agent finds only those of the subject it works for. With `false`, what it stores belongs to no "
+        "subject, and it finds everything.",
         examples=[False],
+    )
+    shared_data: bool = Field(
+        default=False,
+        description="The agent may have tools on SQL tables, which all subjects share: what a run stores there for one "
+        "of them, a run for another one reads.",
+        examples=[True],
     )
 
 
@@ -79,6 +88,15 @@ def thread_options(choice: Variant) -> ThreadOptions:
     """Return the options of the mode that an agent names: `KeyedOptions` for `keyed`. Raises KeyError for an unknown
     mode, and pydantic's ValidationError for invalid options; a compiled program has neither."""
     return MODES[choice.name].options.model_validate(choice.options)
+
+
+def subject_path(agent: Agent | None, webhook: Webhook | None) -> str | None:
+    """Return the JSONPath at which a delivery of a webhook names its subject; None if the threads of its agent have
+    none."""
+    options = None if agent is None else thread_options(agent.thread)
+    if not isinstance(options, KeyedOptions):
+        return None
+    return (webhook is not None and webhook.subject.json_path) or options.json_path
 
 
 def retentions(program: Program) -> dict[str, float]:

@@ -13,7 +13,7 @@ from runtime.models.budgets.budgets import Budgets
 from runtime.models.client import ModelClient
 from runtime.threads.inputs import ClaimedInput
 from runtime.tools.context import Context
-from runtime.tools.toolset import Toolset
+from runtime.tools.model.agent_toolset import AgentTools
 from runtime.webhooks.deliveries.delivery import ClaimedDelivery
 
 Turn: TypeAlias = ClaimedDelivery | ClaimedInput
@@ -41,7 +41,7 @@ class AgentContext:
     """The context of its tools: the turn's user is the caller, and the agent, run and thread are `acting`."""
     seconds: float
     """Seconds that one attempt of an agent with a model may take."""
-    tools: Toolset
+    tools: AgentTools
     """The tools that the program has: those of the table, and of its servers."""
     confirm_seconds: float
     """Seconds that a call waits for the approval of a person."""

@@ -15,8 +15,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-import click
-
 from runtime.api.admin.protocol import (
     ABANDON_HEADER,
     LINES,
@@ -27,7 +25,8 @@ from runtime.api.admin.protocol import (
     read_whole,
 )
 from runtime.cli.terminal.option_errors import error_of
-from runtime.daemon.process.root import Owned, Root, locate, named, own
+from runtime.cli.terminal.screen import echo
+from runtime.daemon.process.root import DAEMON_FILE, Root, RootInUse, locate, named, own
 from runtime.errors import SymbiontError, UsageError
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from runtime.memory.indexing.progress import Progress
 
 OnEvent = Callable[[dict[str, Any]], None]
-Answering = Callable[[str, Mapping[str, Any], "Progress | None"], dict[str, Any]]
+Answering = Callable[[str, Mapping[str, Any], str | None, "Progress | None"], dict[str, Any]]
 
 TIMEOUT_SECONDS = 30
 # Seconds that a daemon which owns the root, but does not listen, may take to start or to end.
@@ -63,9 +62,9 @@ class _SocketConnection(http.client.HTTPConnection):
         self.sock.connect(self._path)
 
 
-def find_root(explicit: Path | None) -> Root:
-    """Return the root of the command. Raises UsageError with instructions if there is none."""
-    root = locate(Path.cwd(), os.environ, explicit)
+def find_root(explicit: Path | None, *, adopt: bool = False) -> Root:
+    """Return the root of the command; `adopt`: see `locate`. Raises UsageError with instructions if there is none."""
+    root = locate(Path.cwd(), os.environ, explicit, adopt=adopt)
     if root is None:
         asked = named(os.environ, explicit)
         hint = "start one with `symbi up`, or name it with --root"
@@ -98,10 +97,11 @@ class RootClient:
         name: str,
         parameters: Mapping[str, Any] | None = None,
         *,
+        user: str | None = None,
         null: Collection[str] = (),
         progress: Progress | None = None,
     ) -> dict[str, Any]:
-        """Return the answer of the operation `name`.
+        """Return the answer of the tool or operation `name`, called as `user`, by default as the root's own user.
 
         Parameters that are None are left out, except those in `null`. With `progress`, which is called with the
         progress, the duration is not limited. Raises SymbiontError as the operation did, with its exit code; also if
@@ -109,8 +109,8 @@ class RootClient:
         """
         given = {key: value for key, value in (parameters or {}).items() if value is not None or key in null}
         if self._alone is not None:
-            return self._alone(name, given, progress)
-        answer = _ask_daemon(self._root, name, given, progress)
+            return self._alone(name, given, user, progress)
+        answer = _ask_daemon(self._root, name, given, user, progress)
         if answer is None and self._answered:
             raise SymbiontError(
                 f"the daemon on {self._root.folder} stopped", hint="answered operations are done; repeat the rest"
@@ -118,19 +118,23 @@ class RootClient:
         end = time.monotonic() + BETWEEN_SECONDS
         while answer is None:
             try:
-                self._alone = self._stack.enter_context(_own_root(self._root, name))
-            except Owned:
+                self._alone = self._stack.enter_context(_own_root(self._root, name, given))
+            except RootInUse:
                 # Another daemon may have started in the meantime, or is about to end.
-                answer = _ask_daemon(self._root, name, given, progress)
+                answer = _ask_daemon(self._root, name, given, user, progress)
                 if answer is None and time.monotonic() > end:
+                    address = self._root.read(DAEMON_FILE).get("socket")
+                    gone = isinstance(address, str) and not Path(address).exists()
                     raise UsageError(
                         f"the daemon that owns {self._root.folder} does not respond on its admin socket",
-                        hint="is it starting or stopping? try again",
+                        hint=f"{address} is missing: if the daemon is not starting or stopping, restart it"
+                        if gone
+                        else "is it starting or stopping? try again",
                     ) from None
                 if answer is None:
                     time.sleep(0.05)
             else:
-                return self._alone(name, given, progress)
+                return self._alone(name, given, user, progress)
         self._answered = True
         return answer
 
@@ -140,30 +144,36 @@ def call(
     name: str,
     parameters: Mapping[str, Any] | None = None,
     *,
+    user: str | None = None,
     null: Collection[str] = (),
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Return the answer of the operation `name`, from the daemon that owns `root`, or from this process if none does.
+    """Return the answer of the tool or operation `name`, from the daemon that owns `root`, or from this process.
     See `RootClient.call`."""
     with RootClient(root) as client:
-        return client.call(name, parameters, null=null, progress=progress)
+        return client.call(name, parameters, user=user, null=null, progress=progress)
 
 
 def user_name(client: RootClient, user_id: str) -> str:
     """Return the name of the user with this id; for a removed user `id:ID`, which commands accept."""
     if user_id == "owner":
         return user_id
-    known = {row["id"]: str(row["user"]) for row in client.call("users.list")["users"]}
+    known = {row["id"]: str(row["user"]) for row in client.call("user_list")["users"]}
     return known.get(user_id, f"id:{user_id}")
 
 
 def call_daemon(
-    root: Root, name: str, parameters: Mapping[str, Any] | None = None, *, on_event: OnEvent | None = None
+    root: Root,
+    name: str,
+    parameters: Mapping[str, Any] | None = None,
+    *,
+    user: str | None = None,
+    on_event: OnEvent | None = None,
 ) -> dict[str, Any]:
     """Like `call`, for operations that need a running daemon. With `on_event`, which is called with the events that the
     operation tells, the duration is not limited, and the operation ends when this is interrupted. Raises DaemonGone."""
     given = {key: value for key, value in (parameters or {}).items() if value is not None}
-    answer = _ask_daemon(root, name, given, on_event=on_event)
+    answer = _ask_daemon(root, name, given, user, on_event=on_event)
     if answer is None:
         raise DaemonGone(f"no daemon is running on {root.folder}", hint="start it with `symbi up`")
     return answer
@@ -173,6 +183,7 @@ def _ask_daemon(
     root: Root,
     name: str,
     parameters: Mapping[str, Any],
+    user: str | None,
     progress: Progress | None = None,
     on_event: OnEvent | None = None,
 ) -> dict[str, Any] | None:
@@ -182,11 +193,13 @@ def _ask_daemon(
     """
     address = root.socket()
     try:
-        return _ask(address, root.identity, name, parameters, progress, on_event) if address else None
+        envelope = {"user": user, "parameters": dict(parameters)}
+        return _ask(address, root.identity, name, envelope, progress, on_event) if address else None
     except _ConnectionLost as lost:
-        from runtime.api.admin.operation_facts import may_be_repeated
+        from runtime.api.admin.operations import AdminCall
 
-        if may_be_repeated(name, parameters):
+        target = AdminCall(name, parameters).target
+        if target.idempotent or target.only_reads(parameters):
             return None
         raise DaemonGone(
             f"the daemon stopped before it answered ({lost}): the operation may have been done or not",
@@ -198,7 +211,7 @@ def _ask(
     address: str,
     identity: str,
     name: str,
-    parameters: Mapping[str, Any],
+    envelope: Mapping[str, Any],
     progress: Progress | None,
     on_event: OnEvent | None = None,
 ) -> dict[str, Any] | None:
@@ -217,7 +230,7 @@ def _ask(
             headers["Accept"] = LINES
         if on_event is not None:
             headers[ABANDON_HEADER] = "yes"
-        status, outcome = _exchange(connection, name, parameters, headers, progress, on_event)
+        status, outcome = _exchange(connection, name, envelope, headers, progress, on_event)
     finally:
         connection.close()
     if status == MISDIRECTED:
@@ -231,13 +244,13 @@ def _ask(
 def _exchange(
     connection: _SocketConnection,
     name: str,
-    parameters: Mapping[str, Any],
+    envelope: Mapping[str, Any],
     headers: Mapping[str, str],
     progress: Progress | None,
     on_event: OnEvent | None,
 ) -> tuple[int, OperationOutcome]:
     """Return the status and the outcome of an operation. Raises _ConnectionLost, SymbiontError."""
-    body = json.dumps(dict(parameters))
+    body = json.dumps(envelope)
     try:
         # A refused request is answered before its whole body was read.
         with suppress(BrokenPipeError, ConnectionResetError):
@@ -261,16 +274,19 @@ def _exchange(
 
 
 @contextmanager
-def _own_root(root: Root, name: str) -> Iterator[Answering]:
-    """Own the root, with its last program, while inside; `name`: the first operation. Raises Owned, SymbiontError."""
+def _own_root(root: Root, name: str, parameters: Mapping[str, Any]) -> Iterator[Answering]:
+    """Own the root, with its last program, while inside; `name`: the first operation. Raises RootInUse and
+    SymbiontError."""
     # Loaded before the lock is taken, because others may wait for it.
     import runtime.daemon.program.app  # noqa: F401
-    from runtime.api.admin.operation_facts import looks_at_indexes
+    from runtime.api.admin.operations import AdminCall
 
     with own(root), asyncio.Runner() as runner:
         stack = AsyncExitStack()
         try:
-            app = runner.run(_open(root, stack, searching=looks_at_indexes(name)))
+            target = AdminCall(name, parameters).target
+            opening = _open(root, stack, searching=target.indexes, changes=not target.only_reads(parameters))
+            app = runner.run(opening)
             yield lambda *asked: runner.run(_answer(app, *asked))
         finally:
             # A call that was interrupted as it ended leaves the callback in the loop that stops it.
@@ -280,7 +296,7 @@ def _own_root(root: Root, name: str) -> Iterator[Answering]:
             runner.run(stack.aclose())
 
 
-async def _open(root: Root, stack: AsyncExitStack, *, searching: bool) -> App:
+async def _open(root: Root, stack: AsyncExitStack, *, searching: bool, changes: bool) -> App:
     from runtime.daemon.process import log_setup
     from runtime.daemon.process.settings import ProcessSettings
     from runtime.daemon.program.app import App, refuse_another_database
@@ -291,25 +307,21 @@ async def _open(root: Root, stack: AsyncExitStack, *, searching: bool) -> App:
     logging.getLogger("symbiont.index").setLevel(logging.WARNING)
     settings = ProcessSettings.read({})
     refuse_another_database(root, settings)
-    app = await stack.enter_async_context(App.open(root, settings))
-    if app.database.upgraded:
-        click.echo(f"symbi: {app.database.upgraded}", err=True)
+    app = await stack.enter_async_context(App.open(root, settings, changes=changes))
+    if app.state.database.upgraded:
+        echo(f"symbi: {app.state.database.upgraded}", err=True)
     await app.load_last_program(searching=searching)
     return app
 
 
-async def _answer(app: App, name: str, parameters: Mapping[str, Any], progress: Progress | None) -> dict[str, Any]:
-    from runtime.api.admin.operations import OPERATIONS, error_json
-    from runtime.api.admin.tools import ToolOperation
-    from runtime.tools import TOOLS
+async def _answer(
+    app: App, name: str, parameters: Mapping[str, Any], user: str | None, progress: Progress | None
+) -> dict[str, Any]:
+    from runtime.api.admin.operations import AdminCall, error_json
+    from runtime.tools.context import no_progress
 
-    operation = OPERATIONS[name]
+    called = AdminCall(name, parameters, user)
     try:
-        context = app.admin_context()
-        if progress is None:
-            return await operation(context, parameters)
-        if isinstance(operation, ToolOperation):
-            return await operation(context, parameters, progress)
-        return await operation(replace(context, progress=progress), parameters)
+        return await called.answer(replace(app.admin_context(), progress=progress or no_progress))
     except SymbiontError as error:
-        raise error_of(error_json(error, TOOLS.get(name)), "") from error
+        raise error_of(error_json(error, called.tool), "") from error

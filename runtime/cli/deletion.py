@@ -6,11 +6,10 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import click
-
 from runtime.cli.client import RootClient
-from runtime.cli.terminal.output import counted, one_line, print_json
+from runtime.cli.terminal.output import counted
 from runtime.cli.terminal.progress import no_progress
+from runtime.cli.terminal.screen import echo, echo_json, one_line
 from runtime.errors import SymbiontError
 
 _SHOWN = 60
@@ -55,10 +54,10 @@ def forget_each(
                 raise
             failed.append(DeletionFailed(each, error.line()))
     if as_json:
-        print_json({"forgotten": done, "failed": [refused._asdict() for refused in failed]})
+        echo_json({"forgotten": done, "failed": [refused._asdict() for refused in failed]})
     else:
         for refused in failed:
-            click.secho(one_line(refused.message), fg="red", err=True)
-        click.echo(f"deleted {counted(len(done), 'item')}")
+            echo(refused.message, fg="red", err=True)
+        echo(f"deleted {counted(len(done), 'item')}")
     if failed:
         sys.exit(1)

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
 from runtime.cli.client import RootClient, call, find_root
-from runtime.cli.terminal.output import (
-    confirm,
-    counted,
-    json_option,
-    local_time,
-    print_json,
-    print_table,
-    printable,
-    root_option,
-)
+from runtime.cli.terminal.output import confirm, counted, json_option, local_time, root_option
 from runtime.cli.terminal.progress import progress_bar
+from runtime.cli.terminal.screen import echo, echo_json
+from runtime.cli.tool_command import Cell, Rows, tool_command
 from runtime.errors import UsageError
 
 
@@ -30,45 +24,43 @@ def key() -> None:
     """
 
 
-@key.command(short_help="Show where the keys are, and how often they were used.")
-@root_option
-@json_option
-def status(root: Path | None, as_json: bool) -> None:
-    """Show where the keys are, how often they were used, and what is being encrypted again.
+def _print_status(answer: Mapping[str, Any]) -> None:
+    master = answer["master_key"]
+    echo(f"master key   {master['id']}, from {master['from']}")
+    echo(f"keys         {answer['current']:,} in {answer['stored_in']}")
+    echo(f"to forget    {_retired(answer)}")
+    echo(f"last export  {_exported(answer['exported'])}")
+    echo()
+    bound = answer["bound"]
+    columns: Mapping[str, Cell] = {
+        "user": "user",
+        "key": "id",
+        "generation": "generation",
+        "used": lambda row: f"{row['used']:,} ({row['used'] / bound:.1%} of the bound)",
+        "since": "created_at",
+    }
+    Rows("most_used", columns, empty="There are no keys yet.")(answer)
+
+
+tool_command(
+    "key_status",
+    "status",
+    short="Show where the keys are, and how often they were used.",
+    doc="""Show where the keys are, how often they were used, and what is being encrypted again.
 
     A key may encrypt 2^32 values, the bound of NIST SP 800-38D. Users get a new key at half of it, and by `symbi key
     rotate`.
-    """
-    answer = call(find_root(root), "keys.status")
-    if as_json:
-        print_json(answer)
-        return
-    master = answer["master_key"]
-    click.echo(printable(f"master key   {master['id']}, from {master['from']}"))
-    click.echo(printable(f"keys         {answer['current']:,} in {answer['stored_in']}"))
-    click.echo(f"to forget    {_retired(answer)}")
-    click.echo(printable(f"last export  {_exported(answer['exported'])}"))
-    click.echo()
-    rows = [
-        (
-            each["user"],
-            each["id"],
-            str(each["generation"]),
-            f"{each['used']:,} ({each['used'] / answer['bound']:.1%} of the bound)",
-            local_time(each["created_at"]),
-        )
-        for each in answer["most_used"]
-    ]
-    print_table(("user", "key", "generation", "used", "since"), rows, empty="There are no keys yet.")
+    """,
+    view=_print_status,
+    group=key,
+)
 
 
-def _retired(answer: dict[str, Any]) -> str:
+def _retired(answer: Mapping[str, Any]) -> str:
     work = answer["resealing"]
     if work is None:
         return "nothing: everything is encrypted with current keys"
     keys = counted(len(answer["retired"]), "retired key")
-    if work["first_format"]:
-        keys += ", and the form of earlier versions"
     if not work["due"]:
         return f"{keys}, soon: everything is encrypted with current keys"
     if not work["of"]:
@@ -112,20 +104,20 @@ def rotate(
     if master and not yes:
         what = "the file master.key of the root" if to is None else to
         confirm(f"Use a new master key, from {what}?", undone="nothing was rotated")
-    given = {"user": user, "all": every or None, "master": master or None, "to": to}
+    given = {"user": user, "all": every, "master": master, "to": to}
     with progress_bar("encrypting again", at_once=False) as progress:
-        answer = call(found, "keys.rotate", given, progress=progress)
+        answer = call(found, "key_rotate", given, progress=progress)
     if as_json:
-        print_json(answer)
+        echo_json(answer)
     elif master:
-        click.echo(printable(f"{counted(answer['keys'], 'key')} wrapped with {answer['master_key']}, {answer['from']}"))
+        echo(f"{counted(answer['keys'], 'key')} wrapped with {answer['master_key']}, {answer['from']}")
         if to is not None:
-            click.echo(printable(f"set SYMBIONT_MASTER_KEY to {to} before the next start"))
-        click.echo("an export made before needs the master key before: replace it with `symbi key export FILE`")
+            echo(f"set SYMBIONT_MASTER_KEY to {to} before the next start")
+        echo("an export made before needs the master key before: replace it with `symbi key export FILE`")
     else:
         again = counted(answer["sealed_again"], "value")
-        click.echo(f"{counted(answer['rotated'], 'key')} rotated, {again} encrypted again")
-        click.echo(f"the keys before are forgotten after {local_time(answer['forgotten_after'])}")
+        echo(f"{counted(answer['rotated'], 'key')} rotated, {again} encrypted again")
+        echo(f"the keys before are forgotten after {local_time(answer['forgotten_after'])}")
 
 
 @key.command(short_help="Save all keys in FILE, replacing the export before.")
@@ -140,23 +132,25 @@ def export(file: Path, root: Path | None, as_json: bool) -> None:
     export.
     """
     from runtime.daemon.process.atomic_file import write_atomically
+    from runtime.daemon.process.root_owner import as_invoker
 
     path = file.absolute()
     with RootClient(find_root(root)) as client:
-        answer = client.call("keys.export", {"file": str(path)})
+        answer = client.call("key_export", {"file": str(path)})
         content, version = answer.pop("content"), answer.pop("version")
         try:
-            write_atomically(path, _json(content))
+            with as_invoker():
+                write_atomically(path, _json(content))
         except OSError as error:
             raise UsageError(f"{path}: {(error.strerror or 'cannot be written').lower()}") from None
-        client.call("keys.exported", {"file": str(path), "version": version})
+        client.call("key_export_record", {"file": str(path), "version": version})
     if as_json:
-        print_json({"file": str(path), **answer})
+        echo_json({"file": str(path), **answer})
         return
-    click.echo(printable(f"{counted(answer['keys'], 'key')} saved in {path}"))
-    click.echo(f"it opens the data together with the master key {content['master_key_id']}: keep the two apart")
+    echo(f"{counted(answer['keys'], 'key')} saved in {path}")
+    echo(f"it opens the data together with the master key {content['master_key_id']}: keep the two apart")
     if answer["before"] is not None:
-        click.echo(printable(f"delete the export before, {answer['before']}: it has keys that may be forgotten by now"))
+        echo(f"delete the export before, {answer['before']}: it has keys that may be forgotten by now")
 
 
 def _json(content: dict[str, Any]) -> bytes:
@@ -177,10 +171,10 @@ def import_(file: Path, root: Path | None, as_json: bool) -> None:
     """
     from runtime.daemon.key_import import import_keys
 
-    found = import_keys(find_root(root), file)
+    found = import_keys(find_root(root, adopt=True), file)
     if as_json:
-        print_json(found._asdict())
+        echo_json(found._asdict())
         return
-    click.echo(f"{counted(found.added, 'key')} put back, {found.there:,} were there already")
+    echo(f"{counted(found.added, 'key')} put back, {found.there:,} were there already")
     if found.left_out:
-        click.echo(f"{counted(found.left_out, 'key')} left out, of users who were removed or are not in the data")
+        echo(f"{counted(found.left_out, 'key')} left out, of users who were removed or are not in the data")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from pathlib import Path
@@ -31,8 +32,9 @@ AFTER_SECONDS: Final = 0.1
 @click.option(
     "--tools",
     metavar="GROUP[,GROUP]...",
-    help="The tools to list: collections, memory, agents, webhooks, tasks, tables, kv, or all; `read-only` leaves out "
-    "what changes something.  [default: collections, and what the program has of memory, agents and webhooks]",
+    help="The tools to list: collections, memory, agents, webhooks, tasks, tables, kv, all of these, or approvals; "
+    "`read-only` leaves out what changes something.  [default: collections, and what the program has of memory, agents "
+    "and webhooks]",
 )
 @click.option("--output-schemas", is_flag=True, help="List the schemas of results too.")
 @root_option
@@ -51,6 +53,7 @@ def mcp(paths: tuple[Path, ...], tools: str | None, output_schemas: bool, root: 
     choice = None if tools is None else ToolChoice.read(tools)
     code = _serve(_root(root), [path.absolute() for path in paths], choice, output_schemas=output_schemas)
     # Not by the interpreter's exit, which joins threads that may wait for a client.
+    logging.shutdown()
     sys.stderr.flush()
     os._exit(code)
 

@@ -10,9 +10,8 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
-import click
-
-from runtime.daemon.process.root import PROGRAM_FILE, Owned, Root, has_program
+from runtime.cli.terminal.screen import echo
+from runtime.daemon.process.root import PROGRAM_FILE, Root, RootInUse, has_program
 from runtime.errors import SymbiontError
 from runtime.mcp import listing
 from runtime.mcp.admin_link import OwnerGone, ask
@@ -45,7 +44,7 @@ class RemoteBackend:
 
     async def has_tables(self) -> bool:
         """See `McpBackend`. Raises what `call` raises."""
-        return (await ask(self.address, self.identity, "tables.status", {}))["problem"] is None
+        return (await ask(self.address, self.identity, "table_status", {}))["problem"] is None
 
     async def call(self, name: str, arguments: Mapping[str, Any], progress: Progress | None) -> BackendAnswer:
         """Return the answer of a tool. Raises BackendFailure and OwnerGone, like `read`."""
@@ -82,7 +81,7 @@ class FailoverBackend:
         try:
             await self._answered(lambda backend: backend.read(_CHEAPEST))
         except BackendFailure as failed:
-            click.echo(f"symbi mcp: {failed.line()}", err=True)
+            echo(f"symbi mcp: {failed.line()}", err=True)
 
     @property
     def limit(self) -> ToolChoice | None:
@@ -185,7 +184,7 @@ class FailoverBackend:
             # In a thread: loading all modules takes longer than a client's first request may wait.
             kept = await SideThread("loading").call(_keeping, self._root, self._paths, self._on_failure)
             app = await self._stack.enter_async_context(kept)
-        except Owned:
+        except RootInUse:
             return False
         # Imported by `_keeping` already; importing here would block concurrent calls.
         from runtime.identity.caller import OWNER_CALLER

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
+from dslc.blocks.values.quantity import format_duration
 from runtime.cli.client import RootClient, call, find_root
-from runtime.cli.terminal.output import (
-    confirm,
-    counted,
-    json_option,
-    local_time,
-    one_line,
-    print_json,
-    print_table,
-    printable,
-    root_option,
-)
+from runtime.cli.terminal.output import confirm, counted, json_option, local_time, root_option
 from runtime.cli.terminal.progress import no_progress
+from runtime.cli.terminal.screen import echo, echo_json, echo_text, json_escaped, one_line
+from runtime.cli.tool_command import Rows, tool_command
 
 _INDENT = "    "
 
@@ -34,11 +28,11 @@ def mcp_server() -> None:
     """
 
 
-@mcp_server.command("list")
-@root_option
-@json_option
-def list_(root: Path | None, as_json: bool) -> None:
-    """List the servers of the program, and the state of each.
+tool_command(
+    "mcp_server_list",
+    "list",
+    short="List the servers of the program, and the state of each.",
+    doc="""List the servers of the program, and the state of each.
 
     \b
     unapproved  nobody has approved it: it is not started
@@ -47,16 +41,20 @@ def list_(root: Path | None, as_json: bool) -> None:
     connecting  it has not answered yet, or no daemon runs agents
     connected   agents use its tools
     away        it does not answer, and is tried again
-    """
-    answer = call(find_root(root), "mcp_servers.list")
-    if as_json:
-        print_json(answer)
-        return
-    rows = [
-        (row["server"], row["kind"], row["state"], str(row["offered"]), one_line(_remarks(row)) or "-")
-        for row in answer["servers"]
-    ]
-    print_table(("server", "kind", "state", "tools", "note"), rows, empty="The program declares no servers.")
+    """,
+    view=Rows(
+        "servers",
+        {
+            "server": "server",
+            "kind": "kind",
+            "state": "state",
+            "tools": "offered",
+            "note": lambda row: _remarks(row) or None,
+        },
+        empty="The program declares no servers.",
+    ),
+    group=mcp_server,
+)
 
 
 @mcp_server.command(short_help="Show the tools of the server NAME.")
@@ -65,37 +63,40 @@ def list_(root: Path | None, as_json: bool) -> None:
 @json_option
 def tools(name: str, root: Path | None, as_json: bool) -> None:
     """Show the tools of the server NAME that agents may call, and those that are not offered, with the reason."""
-    answer = call(find_root(root), "mcp_servers.show", {"server": name})
+    answer = call(find_root(root), "mcp_server_show", {"server": name})
     if as_json:
-        print_json({"server": name, "tools": answer["tools"], "not_offered": answer["not_offered"]})
+        echo_json({"server": name, "tools": answer["tools"], "not_offered": answer["not_offered"]})
         return
     for tool in answer["tools"]:
         _print_tool(tool)
     if not answer["tools"]:
         what = f"; `symbi mcp-server approve {name}`" if answer["state"] in ("unapproved", "changed") else ""
-        click.echo(f"no tools of {name} are offered: it is {answer['state']}{what}")
+        echo(f"no tools of {name} are offered: it is {answer['state']}{what}")
     for each in answer["not_offered"]:
         what = f"{each['name']}: {each['reason']} since it was approved" if each["name"] else each["reason"]
-        click.secho(printable(f"not offered: {what}"), fg="yellow")
+        echo(f"not offered: {what}", fg="yellow")
 
 
-@mcp_server.command(short_help="Connect to the approved server NAME and count its tools.")
-@click.argument("name")
-@root_option
-@json_option
-def test(name: str, root: Path | None, as_json: bool) -> None:
-    """Start the approved server NAME, or connect to it, count its tools, and end it again.
+def _print_test(answer: Mapping[str, Any]) -> None:
+    says = f" ({answer['says']})" if answer["says"] else ""
+    after = format_duration(answer["seconds"])
+    echo(f"{answer['server']}{says} answers: {counted(answer['tools'], 'tool')} after {after}")
+    for line in (*answer["differences"], *answer["refused"]):
+        echo(f"not offered: {line}", fg="yellow")
+
+
+tool_command(
+    "mcp_server_test",
+    "test",
+    short="Connect to the approved server NAME and count its tools.",
+    doc="""Start the approved server NAME, or connect to it, count its tools, and end it again.
 
     Exit code 0 if it answers, 1 if not, and 2 if it is not approved. Tools that have changed are named.
-    """
-    answer = call(find_root(root), "mcp_servers.test", {"server": name}, progress=no_progress)
-    if as_json:
-        print_json(answer)
-        return
-    says = f" ({answer['says']})" if answer["says"] else ""
-    click.echo(printable(f"{name}{says} answers: {counted(answer['tools'], 'tool')} after {answer['seconds']:g} s"))
-    for line in (*answer["differences"], *answer["refused"]):
-        click.secho(printable(f"not offered: {line}"), fg="yellow")
+    """,
+    arguments={"server": "NAME"},
+    view=_print_test,
+    group=mcp_server,
+)
 
 
 @mcp_server.command(short_help="Approve the server NAME and its tools.")
@@ -110,22 +111,22 @@ def approve(name: str, yes: bool, root: Path | None, as_json: bool) -> None:
     another approval only the differences are shown.
     """
     with RootClient(find_root(root)) as client:
-        shown = client.call("mcp_servers.show", {"server": name})
+        shown = client.call("mcp_server_show", {"server": name})
         if not as_json:
             _print_block(shown)
         if not yes:
             confirm(f"{_starts(shown)} to list its tools?", undone="nothing was started or approved")
         seen = {"server": name, "digest": shown["digest"]}
-        found = client.call("mcp_servers.inspect", seen, progress=no_progress)
+        found = client.call("mcp_server_inspect", seen, progress=no_progress)
         if not as_json:
             _print_inspected(shown, found)
         if not yes:
             confirm(f"Approve {name} with {counted(len(found['tools']), 'tool')}?", undone="nothing was approved")
-        answer = client.call("mcp_servers.approve", {"server": name, "identity": found["identity"]})
+        answer = client.call("mcp_server_approve", {"server": name, "identity": found["identity"]})
     if as_json:
-        print_json({"server": name, "block": shown["block"], **found})
+        echo_json({"server": name, "block": shown["block"], **found})
     else:
-        click.echo(f"approved {name} with {counted(answer['tools'], 'tool')}")
+        echo(f"approved {name} with {counted(answer['tools'], 'tool')}")
 
 
 @mcp_server.command(short_help="Log in to the server NAME in a browser.")
@@ -140,17 +141,17 @@ def login(name: str, yes: bool, root: Path | None) -> None:
     from runtime.cli.login_listener import LoginListener
 
     with RootClient(find_root(root)) as client, LoginListener() as listener:
-        shown = client.call("mcp_servers.show", {"server": name})
+        shown = client.call("mcp_server_show", {"server": name})
         if shown["login"] and (shown["approved_at"] is None or shown["differences"]):
             _print_block(shown)
             if not yes:
                 confirm("Log in there?", undone="nothing was called")
         asked = {"server": name, "digest": shown["digest"], "redirect_uri": listener.redirect_uri}
-        begun = client.call("mcp_servers.login_begin", asked, progress=no_progress)
-        click.echo(f"Open this address in a browser on this machine:\n\n{printable(begun['address'])}\n")
-        came = listener.wait()
-        client.call("mcp_servers.login_end", {"server": name, **came}, progress=no_progress)
-    click.echo(f"logged in to {name}")
+        begun = client.call("mcp_server_login_begin", asked, progress=no_progress)
+        echo_text(f"Open this address in a browser on this machine:\n\n{one_line(begun['address'])}\n")
+        came = listener.wait(begun["address"])
+        client.call("mcp_server_login_end", {"server": name, **came}, progress=no_progress)
+    echo(f"logged in to {name}")
 
 
 def _starts(shown: Mapping[str, Any]) -> str:
@@ -161,7 +162,8 @@ def _remarks(row: Mapping[str, Any]) -> str:
     """Return what needs attention, in one line."""
     if row["state"] == "unapproved":
         return f"symbi mcp-server approve {row['server']}"
-    return "; ".join(filter(None, (row["problem"], *row["missing_secrets"], *row["differences"])))
+    refused = [f"not offered: {line}" for line in row["refused"]]
+    return "; ".join(filter(None, (row["problem"], *row["missing_secrets"], *row["differences"], *refused)))
 
 
 def _print_block(shown: Mapping[str, Any]) -> None:
@@ -178,11 +180,11 @@ def _print_block(shown: Mapping[str, Any]) -> None:
         lines += [("token", block["token"])] if "token" in block else []
         lines += [("header", f"{name}: {value}") for name, value in block["headers"].items()]
     for what, value in lines:
-        click.echo(f"{what:10}{one_line(value)}")
+        echo(f"{what:10}{value}")
     if shown["approved_at"] is not None:
-        click.echo(f"{'approved':10}{local_time(shown['approved_at'])}")
+        echo(f"{'approved':10}{local_time(shown['approved_at'])}")
     for line in shown["differences"]:
-        click.secho(f"{'changed':10}{one_line(line)}", fg="yellow")
+        echo(f"{'changed':10}{line}", fg="yellow")
 
 
 def _print_inspected(shown: Mapping[str, Any], found: Mapping[str, Any]) -> None:
@@ -194,47 +196,36 @@ def _print_inspected(shown: Mapping[str, Any], found: Mapping[str, Any]) -> None
     for each in found["changed"]:
         _print_change(f"{shown['server']}.{each['name']}", each["before"], each["after"])
     for name in found["gone"]:
-        click.secho(printable(f"gone: {shown['server']}.{name}"), fg="yellow")
+        echo(f"gone: {shown['server']}.{name}", fg="yellow")
     for line in found["refused"]:
-        click.secho(printable(f"not offered: {line}"), fg="yellow")
+        echo(f"not offered: {line}", fg="yellow")
     if not first and not (found["new"] or found["changed"] or found["gone"]):
         same = "is as it was approved" if len(tools) == 1 else "are as they were approved"
-        click.echo(f"its {counted(len(tools), 'tool')} {same}")
+        echo(f"its {counted(len(tools), 'tool')} {same}")
 
 
 def _print_tool(tool: Mapping[str, Any], prefix: str = "") -> None:
     parameters = ", ".join(tool["schema"].get("properties", {}))
-    click.secho(printable(f"{prefix}{tool['name']}({parameters})"), bold=True)
+    echo(f"{prefix}{tool['name']}({parameters})", bold=True)
     _print_indented(_described(tool))
 
 
 def _print_change(name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
-    click.secho(printable(f"changed: {name}"), fg="yellow", bold=True)
+    echo(f"changed: {name}", fg="yellow", bold=True)
     for key in after:
         if before.get(key) != after[key]:
             _print_indented([f"{key}:", f"- {before.get(key)}", f"+ {after[key]}"])
 
 
 def _described(tool: Mapping[str, Any]) -> Sequence[str]:
+    """Return what models read of a tool, to the letter, and what the server says about it."""
     hints = [word for word in ("read_only", "destructive", "idempotent") if tool.get(word)]
     said = [f"(the server says: {', '.join(hints).replace('_', '-')})"] if hints else []
-    return [*(tool["description"] or "no description").splitlines(), *_described_parts(tool["schema"]), *said]
-
-
-def _described_parts(part: Any, path: str = "") -> Iterator[str]:
-    """Yield the descriptions inside the schema of parameters, which models read too, each with its place."""
-    if isinstance(part, list):
-        for each in part:
-            yield from _described_parts(each, path)
-    elif isinstance(part, dict):
-        if part.get("description"):
-            yield one_line(f"{path or 'parameters'}: {part['description']}")
-        for name, each in part.get("properties", {}).items():
-            yield from _described_parts(each, f"{path}.{name}" if path else name)
-        for key in ("items", "additionalProperties", "anyOf", "not"):
-            yield from _described_parts(part.get(key), path)
+    read = tool["model"]
+    schema = json_escaped(json.dumps(read["parameters"], ensure_ascii=False, indent=2)) if read["parameters"] else ""
+    return [read["description"] or "no description", *schema.split("\n"), *said]
 
 
 def _print_indented(lines: Sequence[str]) -> None:
     for line in lines:
-        click.echo(printable(f"{_INDENT}{line}"))
+        echo(f"{_INDENT}{line}")

@@ -9,8 +9,9 @@ from typing import Any
 import click
 
 from runtime.cli.client import call, find_root
-from runtime.cli.terminal.output import json_option, print_json, print_table, root_option
+from runtime.cli.terminal.output import json_option, print_table, root_option
 from runtime.cli.terminal.progress import no_progress
+from runtime.cli.terminal.screen import echo_json
 from runtime.errors import SymbiontError
 
 
@@ -24,7 +25,7 @@ def readiness(root: Path | None, as_json: bool) -> None:
     """
     answer = _ask(root)
     if as_json:
-        print_json(answer)
+        echo_json(answer)
     else:
         rows = [(row["status"], row["check"], row["text"]) for row in answer["checks"]]
         print_table(("status", "check", "what was found"), rows, empty="")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from runtime.cli.client import call, find_root
-from runtime.cli.terminal.output import json_option, print_json, root_option
+from runtime.cli.terminal.screen import echo_exact
+from runtime.cli.tool_command import tool_command
 
 
 @click.group()
@@ -15,14 +13,12 @@ def secret() -> None:
     """Show secrets that the daemon generated and stores encrypted."""
 
 
-@secret.command(short_help="Print the generated secret NAME.")
-@click.argument("name")
-@root_option
-@json_option
-def show(name: str, root: Path | None, as_json: bool) -> None:
-    """Print the generated secret NAME in the form that the settings page of the sender expects."""
-    answer = call(find_root(root), "secrets.show", {"name": name})
-    if as_json:
-        print_json(answer)
-    else:
-        click.echo(answer["value"])
+tool_command(
+    "secret_show",
+    "show",
+    short="Print the generated secret NAME.",
+    doc="Print the generated secret NAME in the form that the settings page of the sender expects.",
+    arguments={"name": "NAME"},
+    view=lambda answer: echo_exact(answer["value"]),
+    group=secret,
+)

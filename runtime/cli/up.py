@@ -6,20 +6,21 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from dslc.version import full
 from runtime.cli.terminal.output import WEBHOOKS, print_table, root_option
+from runtime.cli.terminal.screen import echo
 from runtime.errors import SymbiontError, UsageError
 from runtime.identity import users
 
 if TYPE_CHECKING:
     from runtime.daemon.process.settings import ProcessSettings
     from runtime.daemon.program.app import App
-    from runtime.daemon.program.reload import Compiled
+    from runtime.daemon.program.reload import CompiledSources
 
 
 @click.command()
@@ -41,8 +42,8 @@ if TYPE_CHECKING:
     metavar="N",
     help="Number of your proxies in front of the listener, whose X-Forwarded-For is trusted.  [default: 0]",
 )
-@click.option("--keep-days", metavar="N", help="Days to store finished deliveries.  [default: 30]")
-@click.option("--keep-mb", metavar="N", help="Megabytes of finished deliveries' bodies to store.  [default: 256]")
+@click.option("--keep-time", metavar="DURATION", help="How long to store finished deliveries.  [default: 30d]")
+@click.option("--keep-size", metavar="SIZE", help="Size of their bodies to store.  [default: 256MiB]")
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
@@ -87,7 +88,7 @@ def up(paths: tuple[Path, ...], root: Path | None, **flags: str | bool | None) -
         if new:
             _require_programs(given)
             _check_settings(settings, named(os.environ, root) or here)
-        stopped_well = uvloop.run(
+        status = uvloop.run(
             server.serve(
                 lambda: make(here, os.environ, root, adopt=True),
                 settings,
@@ -98,12 +99,14 @@ def up(paths: tuple[Path, ...], root: Path | None, **flags: str | bool | None) -
             )
         )
     except SymbiontError as error:
+        if error.may_pass:
+            # A service manager tries again after status 1; after 2 a person has to act.
+            error.exit_code = 1
         if settings.log_format != "json":
             raise
         structlog.get_logger("symbiont.daemon").error("daemon_start_failed", reason=str(error), help=error.hint)
         sys.exit(error.exit_code)
-    if not stopped_well:
-        sys.exit(1)
+    sys.exit(status)
 
 
 def _require_programs(given: Sequence[Path]) -> None:
@@ -135,24 +138,24 @@ def _check_settings(settings: ProcessSettings, folder: Path) -> None:
 
 def _announce(app: App, known: Mapping[str, str]) -> None:
     """Print addresses, routes and the source of each secret; in one line if the log is JSON."""
-    if app.settings.log_format == "json":
+    if app.state.settings.log_format == "json":
         import structlog
 
         structlog.get_logger("symbiont.daemon").info(
             "listening",
-            version=metadata.version("symbiont"),
-            root=str(app.root.folder),
-            database=app.database.shown,
-            **app.addresses,
+            version=full(),
+            root=str(app.state.root.folder),
+            database=app.state.database.shown,
+            **app.daemon.addresses,
             webhooks=[{"webhook": entry.title or entry.name, "path": entry.path} for entry in app.mounts.values()],
         )
         return
-    click.echo(f"symbiont {metadata.version('symbiont')}, root {app.root.folder}, database {app.database.shown}")
-    click.echo(f"senders post to  http://{app.addresses['public']}")
-    click.echo(f"operators use    http://{app.addresses['admin']}/readyz")
-    for reason in app.switches.reasons:
-        click.echo(f"switched off     {reason}")
-    click.echo()
+    echo(f"symbiont {full()}, root {app.state.root.folder}, database {app.state.database.shown}")
+    echo(f"senders post to  http://{app.daemon.addresses['public']}")
+    echo(f"operators use    http://{app.daemon.addresses['admin']}/readyz")
+    for reason in app.state.switches.reasons:
+        echo(f"switched off     {reason}")
+    echo()
     rows = [
         (
             f"{entry.title} ({users.display_name(known, entry.user_id)})" if entry.title else entry.name,
@@ -168,8 +171,9 @@ def _announce(app: App, known: Mapping[str, str]) -> None:
     sys.stdout.flush()
 
 
-def _refuse(settings: ProcessSettings, compiled: Compiled) -> None:
+def _refuse(settings: ProcessSettings, compiled: CompiledSources) -> None:
     """Print the errors of the program that should have been started."""
+    from dslc.cli.terminal import put
     from dslc.report import FORMATS
 
     if settings.log_format == "json":
@@ -178,5 +182,4 @@ def _refuse(settings: ProcessSettings, compiled: Compiled) -> None:
         for problem in compiled.problems:
             structlog.get_logger("symbiont.daemon").error("program_invalid", problem=problem.text())
         return
-
-    click.echo(FORMATS["text"].render(compiled.compilation, colour=sys.stderr.isatty()), err=True, nl=False)
+    put(FORMATS["text"].render(compiled.compilation, colour=sys.stderr.isatty()), to_stderr=True)

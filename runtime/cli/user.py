@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
+from dslc.blocks.values.quantity import format_size
 from runtime.cli.client import call, find_root
 from runtime.cli.terminal.limits import LIMITS, shown_amount
-from runtime.cli.terminal.output import (
-    confirm,
-    counted,
-    json_option,
-    local_time,
-    print_json,
-    print_table,
-    printable,
-    root_option,
-)
+from runtime.cli.terminal.output import confirm, counted, json_option, print_table, root_option
 from runtime.cli.terminal.progress import no_progress
+from runtime.cli.terminal.screen import echo, echo_json
+from runtime.cli.tool_command import Rows, Sentence, tool_command
 
 
 @click.group()
@@ -34,89 +29,42 @@ def user() -> None:
     """
 
 
-@user.command()
-@click.argument("name")
-@root_option
-@json_option
-def add(name: str, root: Path | None, as_json: bool) -> None:
-    """Add the user NAME."""
-    answer = call(find_root(root), "users.add", {"name": name})
-    if as_json:
-        print_json(answer)
-    else:
-        click.echo(f"added the user {name}; `symbi token create --user {name}` creates a token")
+_command = partial(tool_command, group=user)
 
-
-@user.command("list", short_help="List every user with its limits and its storage.")
-@root_option
-@json_option
-def list_(root: Path | None, as_json: bool) -> None:
-    """List every user, its valid tokens, its limits, and what it has stored in tables and kv."""
-    answer = call(find_root(root), "users.list")
-    if as_json:
-        print_json(answer)
-        return
-    rows = [
-        (
-            row["user"],
-            row["id"],
-            local_time(row["created_at"]) if row["created_at"] else "-",
-            str(row["tokens"]),
-            _shown_limits(row["limits"]),
-            row["tier"]["holds"],
-            _shown_storage(row["storage"]),
-            row["time_zone"] or "-",
-        )
-        for row in answer["users"]
-    ]
-    columns = ("user", "id", "since", "access tokens", "limits", "tier", "tables and kv", "time zone")
-    print_table(columns, rows, empty="There are no users.")
-
-
-@user.command(short_help="Show a user with its limits and its storage.")
-@click.argument("name")
-@root_option
-@json_option
-def show(name: str, root: Path | None, as_json: bool) -> None:
-    """Show the user NAME, its limits and its storage, and how much of them is used."""
-    answer = call(find_root(root), "users.show", {"name": name})
-    if as_json:
-        print_json(answer)
-    else:
-        _print_user(answer)
-
-
-@user.command("set", short_help="Limit what a user may store, and what its agents may use.")
-@click.argument("name")
-@click.option("--tokens-per-day", metavar="N", help="Maximum tokens of requests and replies per day (UTC).")
-@click.option("--cost-per-day", metavar="DOLLARS", help="Maximum cost per day (UTC) in US dollars.")
-@click.option("--runs-per-hour", metavar="N", help="Maximum number of runs that begin per hour (UTC).")
-@click.option("--tier", metavar="TIER", help="What the user may store: free, pro or enterprise.")
-@click.option("--storage", metavar="SIZE", help="Bytes of tables and key-value store together, such as 100MB.")
-@click.option("--timezone", "time_zone", metavar="ZONE", help="Time zone of the user, such as Europe/Berlin.")
-@root_option
-@json_option
-def set_(name: str, root: Path | None, as_json: bool, **settings: str | None) -> None:
-    """Set what the user NAME may store in tables and kv, what all agents together may use for it, and its time zone.
-
-    A limit of agents is a number, or `none` for no limit. `default` takes back what was set: then that of the daemon
-    holds (SYMBIONT_USER_TOKENS_PER_DAY, SYMBIONT_USER_COST_PER_DAY, SYMBIONT_USER_RUNS_PER_HOUR, SYMBIONT_TIER), for
-    the storage that of the tier, for the time zone that of the machine. Runs that wait because of a limit are tried
-    again. In a smaller tier what is stored can be read and deleted; only growth is refused.
-
-    For example: symbi user set ada --tier pro --tokens-per-day 100000 --cost-per-day 1.50
-    """
-    answer = call(find_root(root), "users.set", {"name": name, **settings})
-    if as_json:
-        print_json(answer)
-    else:
-        _print_user(answer)
+_command(
+    "user_add",
+    "add",
+    short="Add a user.",
+    doc="Add the user NAME.",
+    arguments={"name": "NAME"},
+    view=Sentence("added the user {user}; `symbi token create --user {user}` creates a token"),
+)
+_command(
+    "user_list",
+    "list",
+    short="List every user with its limits and its storage.",
+    doc="List every user, its valid tokens, its limits, and what it has stored.",
+    view=Rows(
+        "users",
+        {
+            "user": "user",
+            "id": "id",
+            "since": "created_at",
+            "access tokens": "tokens",
+            "limits": lambda row: _shown_limits(row["limits"]),
+            "tier": lambda row: row["tier"]["holds"],
+            "storage": lambda row: _shown_storage(row["storage"]),
+            "time zone": "time_zone",
+        },
+        empty="There are no users.",
+    ),
+)
 
 
 def _print_user(answer: Mapping[str, Any]) -> None:
-    click.echo(f"{answer['user']}, {answer['id']}, {counted(answer['tokens'], 'access token')}")
+    echo(f"{answer['user']}, {answer['id']}, {counted(answer['tokens'], 'access token')}")
     tier, zone = answer["tier"], answer["time_zone"]
-    click.echo(
+    echo(
         f"tier {tier['holds']} ({'default' if tier['set'] is None else 'set'}), "
         f"time zone {zone or 'of the machine (default)'}"
     )
@@ -134,27 +82,23 @@ def _print_user(answer: Mapping[str, Any]) -> None:
 def _storage_rows(answer: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
     storage, tier = answer["storage"], f"(tier {answer['tier']['holds']})"
     most = {name: "none" if number is None else f"{number:,} {tier}" for name, number in storage["most"].items()}
-    size = f"{_size(storage['most']['bytes'])} {tier if storage['set'] is None else '(set)'}"
-    used = f"{_size(storage['table_bytes'] + storage['kv_bytes'])}, {storage['used_percent']:g}%"
-    parts = f"tables {_size(storage['table_bytes'])}, kv {_size(storage['kv_bytes'])}"
+    size = f"{format_size(storage['most']['bytes'])} {tier if storage['set'] is None else '(set)'}"
+    used = f"{format_size(storage['table_bytes'] + storage['kv_bytes'])}, {storage['used_percent']:g}%"
+    parts = f"tables {format_size(storage['table_bytes'])}, kv {format_size(storage['kv_bytes'])}"
     return [
         ("tables", most["tables"], f"{storage['tables']:,}", "-"),
         ("rows per table", most["rows"], "-", "-"),
         ("storage", size, f"{used}: {parts}" if storage["used_percent"] else used, "-"),
+        ("texts", f"{format_size(storage['most']['texts'])} {tier}", format_size(storage["text_bytes"]), "-"),
     ]
 
 
 def _shown_storage(storage: Mapping[str, Any]) -> str:
     tables, most = storage["tables"], storage["most"]
     share = f"{tables:,}" if most["tables"] is None else f"{tables:,} of {most['tables']:,}"
-    used = _size(storage["table_bytes"] + storage["kv_bytes"])
-    return f"{share} tables, {used} of {_size(most['bytes'])} ({storage['used_percent']:g}%)"
-
-
-def _size(size: int) -> str:
-    from humanfriendly import format_size
-
-    return str(format_size(size))
+    used = format_size(storage["table_bytes"] + storage["kv_bytes"])
+    texts = f"{format_size(storage['text_bytes'])} of {format_size(most['texts'])} of texts"
+    return f"{share} tables, {used} of {format_size(most['bytes'])} ({storage['used_percent']:g}%), {texts}"
 
 
 def _shown_limits(limits: Mapping[str, Any]) -> str:
@@ -164,6 +108,40 @@ def _shown_limits(limits: Mapping[str, Any]) -> str:
         if limit is not None
     )
     return ", ".join(shown) or "-"
+
+
+_command(
+    "user_show",
+    "show",
+    short="Show a user with its limits and its storage.",
+    doc="Show the user NAME, its limits and its storage, and how much of them is used.",
+    arguments={"name": "NAME"},
+    view=_print_user,
+)
+_command(
+    "user_set",
+    "set",
+    short="Limit what a user may store, and what its agents may use.",
+    doc="""Set what the user NAME may store in tables and kv, what all agents may use for it, and its time zone.
+
+    A limit of agents is a number, or `none` for no limit. `default` takes back what was set: then that of the daemon
+    holds (SYMBIONT_USER_TOKENS_PER_DAY, SYMBIONT_USER_COST_PER_DAY, SYMBIONT_USER_RUNS_PER_HOUR, SYMBIONT_TIER), for
+    the storage that of the tier, for the time zone that of the machine. Runs that wait because of a limit are tried
+    again. In a smaller tier what is stored can be read and deleted; only growth is refused.
+
+    For example: symbi user set ada --tier pro --tokens-per-day 100000 --cost-per-day 1.50
+    """,
+    arguments={"name": "NAME"},
+    options={
+        "tokens_per_day": "--tokens-per-day N",
+        "cost_per_day": "--cost-per-day DOLLARS",
+        "runs_per_hour": "--runs-per-hour N",
+        "tier": "--tier TIER",
+        "storage": "--storage SIZE",
+        "time_zone": "--timezone ZONE",
+    },
+    view=_print_user,
+)
 
 
 @user.command(short_help="Remove a user and, without --keep, all its data.")
@@ -187,35 +165,35 @@ def remove(name: str, keep: bool, yes: bool, root: Path | None, as_json: bool) -
     """
     found = find_root(root)
     # No question for a user that does not exist or cannot be removed: the call below fails.
-    if not yes and name in {row["user"] for row in call(found, "users.list")["users"] if row["created_at"]}:
+    if not yes and name in {row["user"] for row in call(found, "user_list")["users"] if row["created_at"]}:
         what = "its tokens and webhooks" if keep else "its tokens, webhooks, items, tables, kv and tasks"
         confirm(f"Remove {name} with {what}?", undone="nothing was removed")
-    answer = call(found, "users.remove", {"name": name, "keep": keep}, progress=no_progress)
+    answer = call(found, "user_remove", {"name": name, "keep": keep}, progress=no_progress)
     if as_json:
-        print_json(answer)
+        echo_json(answer)
     elif not any(answer[part] for part in ("removed", "items", "tables", "rows", "problems")):
-        click.echo(f"nothing is stored of {name}")
+        echo(f"nothing is stored of {name}")
     else:
-        click.echo(
+        echo(
             f"removed {name}, {counted(answer['tokens'], 'access token')} and {counted(answer['webhooks'], 'webhook')}"
         )
         _print_erased(answer)
     for problem in answer["problems"]:
-        click.secho(printable(f"not deleted yet: {problem}"), fg="red", err=True)
+        echo(f"not deleted yet: {problem}", fg="red", err=True)
     if answer["problems"]:
-        click.echo(f"the daemon tries again; or use `symbi user remove id:{answer['id']}`", err=True)
+        echo(f"the daemon tries again; or use `symbi user remove id:{answer['id']}`", err=True)
         sys.exit(1)
 
 
 def _print_erased(answer: Mapping[str, Any]) -> None:
     if answer["kept"]:
-        click.echo(f"the data of the user is kept, under id:{answer['id']}, encrypted with the owner's key")
+        echo(f"the data of the user is kept, under id:{answer['id']}, encrypted with the owner's key")
     elif answer["exported"] is not None:
         file = answer["exported"]["file"]
-        click.echo(printable(f"the export {file} still has the key of the user: `symbi key export {file}` replaces it"))
+        echo(f"the export {file} still has the key of the user: `symbi key export {file}` replaces it")
     for memory, count in answer["items"].items():
-        click.echo(f"deleted {counted(count, 'item')} in the memory {memory}")
+        echo(f"deleted {counted(count, 'item')} in the memory {memory}")
     if answer["tables"]:
-        click.echo(f"deleted {counted(answer['tables'], 'table')}")
+        echo(f"deleted {counted(answer['tables'], 'table')}")
     for table, count in answer["rows"].items():
-        click.echo(f"deleted {counted(count, 'row')} of {table}")
+        echo(f"deleted {counted(count, 'row')} of {table}")

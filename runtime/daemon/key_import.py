@@ -12,7 +12,7 @@ from sqlalchemy import Connection, StaticPool, create_engine, inspect
 
 from runtime.clock import SYSTEM, milliseconds
 from runtime.daemon.process import master_key
-from runtime.daemon.process.root import DATABASE_FILE, Root, own
+from runtime.daemon.process.root import DATABASE_FILE, Root, adopting, own
 from runtime.daemon.process.settings import ProcessSettings
 from runtime.daemon.program.app import refuse_another_database
 from runtime.database import meta
@@ -26,7 +26,7 @@ from runtime.errors import UsageError
 from runtime.identity import users
 
 
-def import_keys(root: Root, file: Path) -> export.Imported:
+def import_keys(root: Root, file: Path) -> export.ImportCounts:
     """Add the keys in `file` that are missing, but none of a user whom the data does not have. Raises UsageError, also
     if a process uses the root, or if its data is missing."""
     try:
@@ -36,7 +36,7 @@ def import_keys(root: Root, file: Path) -> export.Imported:
     settings = ProcessSettings.read({})
     refuse_another_database(root, settings)
     location = locate(settings.database or root.state / DATABASE_FILE)
-    with own(root, seconds=0):
+    with own(root, seconds=0), adopting(root, os.environ):
         try:
             if location.path is not None and not location.path.exists():
                 raise _no_data(location)

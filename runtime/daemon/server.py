@@ -10,6 +10,7 @@ import signal
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -26,29 +27,27 @@ from runtime.agents.turn import Turn
 from runtime.api.admin.readiness import not_mounted
 from runtime.daemon.listeners.operators import admin, operators
 from runtime.daemon.listeners.sockets import (
+    AdminSocket,
     Runner,
-    admin_socket_path,
     bind,
     is_loopback,
     listen,
     listen_public,
-    listen_unix,
-    remove_stale_socket,
     shown,
 )
 from runtime.daemon.process.open_files import room_for, room_for_operators
-from runtime.daemon.process.root import COMPACTED_FILE, DAEMON_FILE, Root, own
+from runtime.daemon.process.root import COMPACTED_FILE, PROVEN_FILE, Root, is_owned, own
 from runtime.daemon.process.settings import ProcessSettings
 from runtime.daemon.process.systemd import Notifier
 from runtime.daemon.program.app import App
 from runtime.daemon.program.key_upkeep import KeyUpkeep
-from runtime.daemon.program.reload import Compiled, compile_paths
+from runtime.daemon.program.reload import CompiledSources, compile_paths
 from runtime.daemon.program.upkeep import check_database
 from runtime.daemon.tasks import DaemonParts, start_all, supervisor
 from runtime.database.errors import Unavailable
 from runtime.database.notifications import EVENTS, INBOX, KEYS, WEBHOOKS, Notifications
 from runtime.errors import Parked, UsageError
-from runtime.http.connection import parses_strictly
+from runtime.http.aiohttp_private import parses_strictly
 from runtime.http.error import ERRORS
 from runtime.http.limits import HttpLimits
 from runtime.http.server import Server
@@ -66,7 +65,7 @@ from runtime.threads.turns.concurrency import ConcurrencyLimits
 from runtime.threads.turns.turn import AgentGone
 from runtime.tools.agent.access import model_of
 from runtime.tools.agent.overrides import OwnAgent
-from runtime.tools.context import Acting
+from runtime.tools.context import ActingAgent
 from runtime.webhooks.audit.audit import Audit
 from runtime.webhooks.deliveries.delivery import ClaimedDelivery
 from runtime.webhooks.deliveries.inbox import Inbox
@@ -110,9 +109,10 @@ async def serve(
     *,
     is_new: bool,
     announce: Announce,
-    refuse: Callable[[Compiled], None],
-) -> bool:
-    """Run until SIGTERM or SIGINT. Returns True after a requested stop.
+    refuse: Callable[[CompiledSources], None],
+) -> int:
+    """Run until SIGTERM or SIGINT. Returns the exit status: 0 after a requested stop, 1 after a failure, 2 if the first
+    program has errors.
 
     `find` returns the root; if it `is_new`, it is created only after the ports are bound and the program compiled
     without errors. `announce` is called once, when everything listens, with the names of users by id; `refuse` if the
@@ -138,13 +138,13 @@ async def serve(
             compiled = await compile_paths([path.absolute() for path in paths])
             if compiled.program is None:
                 refuse(compiled)
-                return False
+                return 2
             root = _owned(find, stack)
         async with App.open(root, settings) as app:
             compiled = await app.start(paths)
             if not app.generation.number:
                 refuse(compiled)
-                return False
+                return 2
             app.remember_program()
             # A program may consist of tens of thousands of objects that live until the next program: no collection
             # visits them.
@@ -152,7 +152,7 @@ async def serve(
             gc.freeze()
             stopped_well = await Daemon(app, Notifier(os.environ)).run(public, private, announce)
     log.info("stopped")
-    return stopped_well
+    return 0 if stopped_well else 1
 
 
 def _owned(find: Callable[[], Root], stack: ExitStack) -> Root:
@@ -179,31 +179,31 @@ class Daemon:
         # False under nohup(1): the end of its terminal must not stop such a process.
         self._had_terminal = signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN and _has_terminal()
         self._drained_by = 0.0
-        self._tasks = supervisor(app.switches)
-        settings, database, clock = app.settings, app.database, app.clock
+        self._tasks = supervisor(app.state.switches)
+        settings, database, clock = app.state.settings, app.state.database, app.state.clock
         database.on_fatal = lambda error: self._tasks.fail(str(error))
         database.outage.on_change = self._note_storage
-        app.on_fatal = self._tasks.fail
-        database.commits.on_commit = app.metrics.committed
-        self._audit = app.audit = Audit(database, clock)
+        app.daemon.on_fatal = self._tasks.fail
+        database.commits.on_commit = app.state.metrics.committed
+        self._audit = app.daemon.audit = Audit(database, clock)
         self._notifications = Notifications(database)
         self._dispatcher = Dispatcher(
             database,
             clock,
             [
-                Inbox(database, clock, limits=self._concurrency, on_ended=app.services.note_ends),
-                app.services.inputs,
+                Inbox(database, clock, limits=self._concurrency, on_ended=app.state.services.note_ends),
+                app.state.services.inputs,
             ],
             self._run_agent,
             workers=settings.workers,
             on_full=lambda: self._notifications.send(INBOX),
             stand_back=self._has_no_agent,
             has_model=self._has_model,
-            metrics=app.metrics,
+            metrics=app.state.metrics,
         )
-        app.on_queued = self._dispatcher.wake
-        app.cancel_run = self._dispatcher.cancel
-        app.is_stopping = lambda: self._drained_by > 0
+        app.daemon.on_queued = self._dispatcher.wake
+        app.daemon.cancel_run = self._dispatcher.cancel
+        app.daemon.is_stopping = lambda: self._drained_by > 0
         other_daemons = OtherDaemons(database, clock)
         database.changes.on_publish = lambda: self._notifications.send(EVENTS)
         self._notifications.listen(EVENTS, other_daemons.heard)
@@ -211,15 +211,17 @@ class Daemon:
         self._notifications.listen(WEBHOOKS, self._look_at_dynamic)
         self._key_upkeep = KeyUpkeep(app, self._tasks.fail)
         self._notifications.listen(KEYS, self._look_at_keys)
-        usage = StorageUsage(settings.keep_mb * 1024 * 1024)
+        usage = StorageUsage(settings.keep_size)
         self._retention = Retention(
-            database, clock, usage, keep_seconds=settings.keep_days * 86_400, also=self._delete_threads
+            database, clock, usage, keep_seconds=int(settings.keep_time.total_seconds()), also=self._delete_threads
         )
         self._admission = Admission(
             database, clock, capacity=settings.inbox_capacity, usage=usage, on_admitted=self._dispatcher.wake
         )
         addresses = AddressLimit(clock, trusted=settings.trusted_proxies, per_minute=settings.address_per_minute)
-        self._keys = KeyStore(clock)
+        self._keys = KeyStore(
+            clock, proven=_proven_urls(app.state.root), on_proven=partial(_keep_proven, app.state.root)
+        )
         self._parts = DaemonParts(
             app=app,
             audit=self._audit,
@@ -229,8 +231,8 @@ class Daemon:
             compactor=Compactor(
                 app.pinned_memories,
                 clock,
-                read=lambda: app.root.read(COMPACTED_FILE),
-                write=lambda moments: app.root.write(COMPACTED_FILE, moments),
+                read=lambda: app.state.root.read(COMPACTED_FILE),
+                write=lambda moments: app.state.root.write(COMPACTED_FILE, moments),
             ),
             notifier=notifier,
             other_daemons=other_daemons,
@@ -246,23 +248,23 @@ class Daemon:
             fetch=self._fetch_keys,
             prove=self._keys.prove,
             addresses=addresses,
-            metrics=app.metrics,
+            metrics=app.state.metrics,
         )
 
     async def run(self, public: socket.socket, private: socket.socket, announce: Announce) -> bool:
         """Serve on the bound sockets until a stop is requested; return False after a failure."""
         app, tasks = self._app, self._tasks
-        drain = app.settings.drain_seconds
-        known = await users.names(app.database)
-        limits = HttpLimits(connections=_room(app.settings.connections))
-        app.metrics.refusals.also(ERRORS)
+        drain = app.state.settings.drain_timeout.total_seconds()
+        known = await users.names(app.state.database)
+        limits = HttpLimits(connections=_room(app.state.settings.connections))
+        app.state.metrics.refusals.also(ERRORS)
         hooks = Server(
             self._receiver.handle,
             limits,
             refuse=self._receiver.refuse,
-            behind_proxies=app.settings.trusted_proxies > 0,
+            behind_proxies=app.state.settings.trusted_proxies > 0,
         )
-        app.metrics.connections.ask = lambda: len(hooks.connections)
+        app.state.metrics.connections.ask = lambda: len(hooks.connections)
         for_operators = operators(app, self._is_serving, local=is_loopback(private))
         for_commands = admin(app, self._is_serving)
         async with AsyncExitStack() as stack:
@@ -273,15 +275,14 @@ class Daemon:
             runner = Runner(for_operators, limits=most, shutdown_timeout=OPERATORS_SECONDS)
             await stack.enter_async_context(listen(runner, private))
             await stack.enter_async_context(listen_public(hooks, public, drain=drain))
-            path = await stack.enter_async_context(admin_socket_path(app.root, os.environ))
-            commands = web.AppRunner(for_commands, **_COMMANDS)
-            await stack.enter_async_context(listen_unix(commands, path))
-            remove_stale_socket(app.root)
-            app.addresses = {"public": shown(public), "admin": shown(private)}
-            app.root.write(DAEMON_FILE, {"pid": os.getpid(), "socket": str(path), **app.addresses})
-            for reason in app.switches.reasons:
+            commands = AdminSocket(app.state.root, web.AppRunner(for_commands, **_COMMANDS), os.environ)
+            await stack.enter_async_context(commands)
+            app.daemon.addresses = {"public": shown(public), "admin": shown(private)}
+            await commands.open(app.daemon.addresses)
+            for reason in app.state.switches.reasons:
                 log.warning("switched_off", reason=reason)
             start_all(tasks, self._parts)
+            tasks.start("admin socket", commands.keep())
             await app.start_background(tasks.start)
             self._on_signals()
             try:
@@ -302,17 +303,16 @@ class Daemon:
 
     async def _delete_threads(self, now: int) -> int:
         """Delete threads that are older than the retention of their agents."""
-        return await thread_retention.prune(self._app.database, retentions(self._app.generation.program), now)
+        return await thread_retention.prune(self._app.state.database, retentions(self._app.generation.program), now)
 
     async def _stop(self) -> None:
         """Finish the stop after the last delivery arrived; accepted ones are on disk."""
-        (self._app.root.state / DAEMON_FILE).unlink(missing_ok=True)
         await self._keys.close()
         await self._dispatcher.stop(max(0.0, self._drained_by - asyncio.get_running_loop().time()))
         await self._tasks.cancel()
         await self._admission.close()
         await self._audit.close()
-        await self._app.tokens.flush()
+        await self._app.state.tokens.flush()
 
     def _concurrency(self) -> ConcurrencyLimits:
         return ConcurrencyLimits(self._app.generation.concurrency)
@@ -321,7 +321,7 @@ class Daemon:
         """Return True if no agent of this program could run waiting deliveries while another daemon's may. Memories in
         files bind agents to one of the daemons that share a database, and this daemon must not turn deliveries for them
         into dead letters."""
-        return self._app.database.kind == "postgresql" and not self._app.generation.agents
+        return self._app.state.database.kind == "postgresql" and not self._app.generation.agents
 
     def _has_model(self, name: str) -> bool:
         agent = self._app.generation.agent(name)
@@ -335,7 +335,7 @@ class Daemon:
             log.error("storage_unavailable", reason=problem)
         else:
             log.info("storage_recovered")
-            self._app.usage.store_kept()
+            self._app.state.usage.store_kept()
 
     async def _run_agent(self, turn: Turn, run_log: RunLog) -> str | None:
         """Run the agent of the generation that is current when the attempt begins. Returns how the run ended."""
@@ -350,14 +350,14 @@ class Daemon:
                 case ClaimedInput():
                     # An agent may do no more than the person who asks it.
                     caller = Caller(turn.user_id, turn.scopes, via="agent")
-            acting = Acting(turn.agent, turn.run_id, turn.thread_id, attempt=turn.attempt)
+            acting = ActingAgent(turn.agent, turn.run_id, turn.thread_id, attempt=turn.attempt)
             own = await self._own_agent(generation.program, agent, turn.user_id)
-            return await act(turn, run_log, self._app.agent_context(own, caller, acting, webhook))
+            return await act(turn, run_log, self._app.contexts.agent(own, caller, acting, webhook))
 
     async def _own_agent(self, program: Program, agent: Agent, user_id: str) -> OwnAgent:
         """Return an agent of the program as it is for a user. Raises Parked while the user has switched it off."""
         try:
-            return await self._app.services.running_agent(program, agent, user_id)
+            return await self._app.state.services.running_agent(program, agent, user_id)
         except SwitchedOff as error:
             raise Parked(str(error), state=SWITCHED_OFF, until=None, hint=error.hint) from None
 
@@ -365,17 +365,19 @@ class Daemon:
         """Stop when the database belongs to another process, retry a reload that failed for a reason outside the files,
         and update the status line of the service manager."""
         app = self._app
-        mounts, problem = app.mounts, app.problem
+        shown: object = None
         while True:
-            await app.clock.sleep(GUARD_SECONDS)
+            await app.state.clock.sleep(GUARD_SECONDS)
             await check_database(app, self._tasks.fail)
-            if app.database.kind == "postgresql":
+            if not is_owned(app.state.root):
+                self._tasks.fail(f"the lock of {app.state.root.folder} was removed, so another process may use it too")
+            if app.state.database.kind == "postgresql":
                 with contextlib.suppress(Unavailable):
                     await app.follow_secrets()
             if app.problem is not None and app.problem.file is None:
                 await app.reload()
-            if app.mounts is not mounts or app.problem is not problem:
-                mounts, problem = app.mounts, app.problem
+            if shown != (now := (app.mounts, app.problem, app.storage_problem, app.red_checks)):
+                shown = now
                 self._notifier.status(self._status())
 
     def _on_signals(self) -> None:
@@ -392,7 +394,7 @@ class Daemon:
             self._tasks.start("reload", self._reload())
 
     def _look_at_dynamic(self) -> None:
-        self._tasks.start("dynamic webhooks", self._app.dynamic_routes.look())
+        self._tasks.start("dynamic webhooks", self._app.state.dynamic_routes.look())
 
     def _look_at_keys(self) -> None:
         self._tasks.start("changed keys", self._key_upkeep.hear())
@@ -404,9 +406,13 @@ class Daemon:
 
     def _status(self) -> str:
         app = self._app
-        status = f"{len(app.table)} webhooks on {app.addresses['public']}"
+        status = f"{len(app.table)} webhooks on {app.daemon.addresses['public']}"
         if missing := not_mounted(app.mounts):
             status += f"; {len(missing)} not mounted"
+        if app.storage_problem is not None:
+            status += f"; deliveries cannot be stored: {app.storage_problem}"
+        if app.red_checks:
+            status += f"; {app.red_checks[0].check}: {app.red_checks[0].text}"
         if app.problem is not None:
             status += f"; the last program was refused: {app.problem.text()}"
         # Each line is one message to the service manager.
@@ -420,3 +426,14 @@ def _has_terminal() -> bool:
     except OSError:
         return False
     return True
+
+
+def _proven_urls(root: Root) -> list[str]:
+    kept = root.read(PROVEN_FILE).get("urls")
+    return [url for url in kept if isinstance(url, str)] if isinstance(kept, list) else []
+
+
+def _keep_proven(root: Root, urls: Sequence[str]) -> None:
+    # Deliveries are verified without the file; after a restart they share the budget of unproven documents.
+    with contextlib.suppress(OSError):
+        root.write(PROVEN_FILE, {"urls": list(urls)})

@@ -15,9 +15,9 @@ import structlog
 from aiohttp import web
 
 from runtime.daemon.listeners.operators import admin
-from runtime.daemon.listeners.sockets import admin_socket_path, listen_unix, remove_stale_socket
+from runtime.daemon.listeners.sockets import AdminSocket
 from runtime.daemon.process import log_setup as logs
-from runtime.daemon.process.root import COMPACTED_FILE, DAEMON_FILE, Root, has_program, own
+from runtime.daemon.process.root import COMPACTED_FILE, Root, has_program, own
 from runtime.daemon.process.settings import ProcessSettings
 from runtime.daemon.process.supervisor import Supervisor
 from runtime.daemon.program.app import App, refuse_another_database
@@ -42,7 +42,7 @@ async def keep(root: Root, paths: Sequence[Path], *, command: str, on_failure: O
     """Own `root` while inside, with the programs under `paths`, otherwise its last program, otherwise none.
 
     `command`: name of the owner for other processes. `on_failure` is called when the root must be released. Raises
-    Owned at once if another process owns it, and SymbiontError.
+    RootInUse at once if another process owns it, and SymbiontError.
     """
     settings = ProcessSettings.read({})
     least = settings.log_level if "log_level" in settings.model_fields_set else "warning"
@@ -50,13 +50,14 @@ async def keep(root: Root, paths: Sequence[Path], *, command: str, on_failure: O
     refuse_another_database(root, settings)
     with own(root, seconds=0):
         async with App.open(root, settings) as app:
-            tasks = supervisor(app.switches)
-            app.database.on_fatal = lambda error: tasks.fail(str(error))
-            app.on_fatal = tasks.fail
+            tasks = supervisor(app.state.switches)
+            app.state.database.on_fatal = lambda error: tasks.fail(str(error))
+            app.daemon.on_fatal = tasks.fail
             await _load(app, paths)
             try:
-                async with _served(app, command):
+                async with _served(app, command) as commands:
                     await _attend(app, tasks)
+                    tasks.start("admin socket", commands.keep())
                     tasks.start("end", _ended(tasks, on_failure))
                     yield app
             finally:
@@ -66,7 +67,7 @@ async def keep(root: Root, paths: Sequence[Path], *, command: str, on_failure: O
 async def _load(app: App, paths: Sequence[Path]) -> None:
     if paths:
         (await app.load(paths)).must_be_right()
-    elif has_program(app.root):
+    elif has_program(app.state.root):
         await app.load_last_program()
     else:
         await app.load_nothing()
@@ -74,18 +75,14 @@ async def _load(app: App, paths: Sequence[Path]) -> None:
 
 
 @asynccontextmanager
-async def _served(app: App, command: str) -> AsyncIterator[None]:
+async def _served(app: App, command: str) -> AsyncIterator[AdminSocket]:
     """Serve other commands on the admin socket while inside, and record its address in the root."""
     runner = web.AppRunner(
         admin(app, lambda: False), access_log=None, shutdown_timeout=DRAIN_SECONDS, auto_decompress=False
     )
-    async with admin_socket_path(app.root, os.environ) as path, listen_unix(runner, path):
-        remove_stale_socket(app.root)
-        app.root.write(DAEMON_FILE, {"pid": os.getpid(), "socket": str(path), "command": command})
-        try:
-            yield
-        finally:
-            (app.root.state / DAEMON_FILE).unlink(missing_ok=True)
+    async with AdminSocket(app.state.root, runner, os.environ) as commands:
+        await commands.open({"command": command})
+        yield commands
 
 
 async def _attend(app: App, tasks: Supervisor) -> None:
@@ -93,9 +90,9 @@ async def _attend(app: App, tasks: Supervisor) -> None:
     await app.start_background(partial(_started, tasks))
     compactor = Compactor(
         app.pinned_memories,
-        app.clock,
-        read=lambda: app.root.read(COMPACTED_FILE),
-        write=lambda moments: app.root.write(COMPACTED_FILE, moments),
+        app.state.clock,
+        read=lambda: app.state.root.read(COMPACTED_FILE),
+        write=lambda moments: app.state.root.write(COMPACTED_FILE, moments),
     )
     tasks.start("compaction", compactor.run())
     tasks.start("removed users", Removal(app).run())
@@ -105,7 +102,7 @@ async def _attend(app: App, tasks: Supervisor) -> None:
         tasks.start("watch", reload_on_changes(app))
     for name, backend in BACKENDS.items():
         if backend.keep is not None:
-            tasks.start(f"secrets of {name}", backend.keep(app.secrets))
+            tasks.start(f"secrets of {name}", backend.keep(app.state.secrets))
 
 
 def _started(tasks: Supervisor, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:

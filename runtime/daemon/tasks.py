@@ -13,7 +13,7 @@ from runtime.daemon.process.supervisor import Supervisor
 from runtime.daemon.process.systemd import Notifier
 from runtime.daemon.program.app import RECALLED, TODO, App
 from runtime.daemon.program.key_upkeep import KeyUpkeep
-from runtime.daemon.program.upkeep import look_at_models, reload_on_changes
+from runtime.daemon.program.upkeep import look_at_models, look_at_state, reload_on_changes, reload_on_installs
 from runtime.daemon.program.user_removal import Removal
 from runtime.database.notifications import Notifications
 from runtime.extension_table import table_of
@@ -72,11 +72,11 @@ def _secrets() -> Iterator[BackgroundTask]:
 
 def _kept(backend: SecretBackend, parts: DaemonParts) -> Work:
     assert backend.keep is not None
-    return backend.keep(parts.app.secrets)
+    return backend.keep(parts.app.state.secrets)
 
 
 def _expiry(app: App) -> Expiry:
-    return Expiry(app.database, app.clock, app.storage, SlowClock(app.clock).milliseconds)
+    return Expiry(app.state.database, app.state.clock, app.state.storage, SlowClock(app.state.clock).milliseconds)
 
 
 _AGENTS: Final = (switches.AGENTS,)
@@ -87,17 +87,21 @@ TASKS: Final = table_of(
         BackgroundTask("audit", lambda parts: parts.audit.run()),
         BackgroundTask("dispatcher", lambda parts: parts.dispatcher.run(), _AGENTS),
         BackgroundTask("watch", lambda parts: reload_on_changes(parts.app)),
+        BackgroundTask("installed packages", lambda parts: reload_on_installs(parts.app)),
         BackgroundTask("guard", lambda parts: parts.guard()),
+        BackgroundTask("admin socket"),
         BackgroundTask("models", lambda parts: look_at_models(parts.app), _AGENTS),
+        BackgroundTask("readiness", lambda parts: look_at_state(parts.app)),
         BackgroundTask("notifications", lambda parts: parts.notifications.run()),
         BackgroundTask("events of other daemons", lambda parts: parts.other_daemons.run(), _AGENTS),
         BackgroundTask("retention", lambda parts: parts.retention.run()),
-        BackgroundTask("dynamic webhooks", lambda parts: parts.app.dynamic_routes.run()),
-        BackgroundTask("tokens", lambda parts: parts.app.tokens.run()),
+        BackgroundTask("dynamic webhooks", lambda parts: parts.app.state.dynamic_routes.run()),
+        BackgroundTask("tokens", lambda parts: parts.app.state.tokens.run()),
         # Of memories, by their retention; threads are summarized in runs.
         BackgroundTask("compaction", lambda parts: parts.compactor.run()),
         BackgroundTask("removed users", lambda parts: Removal(parts.app).run()),
         BackgroundTask("expired entries", lambda parts: _expiry(parts.app).run()),
+        BackgroundTask("sizes of texts", lambda parts: parts.app.state.texts.run()),
         BackgroundTask("keys", lambda parts: parts.keys.run()),
         *_secrets(),
         BackgroundTask("watchdog", lambda parts: parts.notifier.watch()),

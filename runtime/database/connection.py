@@ -18,13 +18,23 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from runtime.crypto import MasterKey
 from runtime.database.drivers.key_stores import PostgresKeys, SqliteKeys, keys_file
 from runtime.database.drivers.postgresql import ANSWER_SECONDS, PostgresConnections
-from runtime.database.drivers.sqlite import TURN_SECONDS, WriterThread, async_engine, make_file, refuse_other
+from runtime.database.drivers.sqlite import (
+    TURN_SECONDS,
+    WriterThread,
+    async_engine,
+    identities,
+    is_empty,
+    make_file,
+    refuse_orphaned_log,
+    refuse_other,
+    unchanged,
+)
 from runtime.database.errors import Collision, Unavailable, opening, unavailable
 from runtime.database.group_commit import GroupCommit
 from runtime.database.keys.ring import KeyRing
 from runtime.database.location import DatabaseLocation, Kind, locate
-from runtime.database.meta import database_id, open_keys
-from runtime.database.migrate import HEAD, migrate
+from runtime.database.meta import database_id, keys_id, open_keys
+from runtime.database.migrate import ANY_DATABASE, DatabaseUnexpected, ExpectedDatabase, empty, migrate
 from runtime.database.outage import Outage
 from runtime.database.schema import meta
 from runtime.database.transaction_end import Changes, ending
@@ -43,9 +53,6 @@ PROBE_BYTES = 256 * 1024
 probe."""
 
 CLAIM = 0x73796D6269  # "symbi": the advisory lock of a daemon that needs the database for itself
-
-FIRST_WITH_KEYS = "0016"
-"""The schema revision from which on values are sealed with the keys of users."""
 
 _PROBE = "probe "
 """Prefix of the names of `meta` rows that probes write and delete."""
@@ -73,6 +80,8 @@ class Database:
         self.shown = location.shown
         self.id = ""
         """The id of the database, which never changes; other files that belong to it are named after it."""
+        self.is_new = False
+        """True if it was created at opening."""
         self.upgraded: str | None = None
         """One line about the schema upgrade at opening; None if there was none."""
         self.outage = Outage(self._probe)
@@ -87,25 +96,24 @@ class Database:
         self._server = server
         self._lock = asyncio.Lock()
         self._claim: Any = None
-        self._file = _identity(location.path)
+        self._files: Mapping[Path, tuple[int, int]] = {}
 
     @classmethod
-    async def open(cls, url: str | Path, master_key: MasterKey) -> Database:
+    async def open(cls, url: str | Path, master_key: MasterKey, expected: ExpectedDatabase = ANY_DATABASE) -> Database:
         """Open the database, upgrade its schema, and open the keys of its users, which `master_key` wraps.
 
         `url`: `sqlite:///PATH`, a path, or `postgresql://…`. Raises UsageError, in one line and without a password, if
-        it cannot be opened, is newer than this program, or was sealed with other keys.
+        it cannot be opened, is newer than this program, or was sealed with other keys; DatabaseUnexpected if it is not
+        as `expected`.
         """
         location = locate(url)
         try:
-            database = _sqlite(location) if location.kind == "sqlite" else _postgresql(location)
+            database = _sqlite(location, expected) if location.kind == "sqlite" else _postgresql(location)
         except Exception as error:
             raise opening(error, location) or error from None
         try:
-            database.id, before = await database.transact(partial(database._ready, master_key=master_key))
-            if before is not None:
-                change = f"schema upgraded from {before} to {HEAD}; an older symbi cannot open it now"
-                database.upgraded = f"{location.shown}: {change}"
+            ready = partial(database._ready, master_key=master_key, expected=expected)
+            await database.transact(ready)
         except BaseException as error:
             await database.close()
             cause = error.__cause__ if isinstance(error, SymbiontError) and error.__cause__ else error
@@ -114,6 +122,8 @@ class Database:
             raise
         if database._server is not None:
             database._server.limit()
+        if location.path is not None:
+            database._files = identities(location.path)
         database.empty_log()  # of a process that was killed
         return database
 
@@ -153,27 +163,29 @@ class Database:
         if timer is not None:
             timer.cancel()
 
-    def _ready(self, connection: Connection, master_key: MasterKey) -> tuple[str, str | None]:
-        """Migrate the schema and open the keys. Returns the database's id, and the former schema revision if it was
-        older.
+    def _ready(self, connection: Connection, master_key: MasterKey, expected: ExpectedDatabase) -> None:
+        """Migrate the schema and open the keys.
 
-        In one transaction, so that daemons that start together do this one after the other.
+        In one transaction, so that daemons that start together do this one after the other, and that nothing is changed
+        in an unexpected database.
         """
         location = self._location
-        before = migrate(connection, location.shown)
+        self.upgraded = migrate(connection, location.shown, expected)
+        self.id = database_id(connection)
+        if expected.id not in (None, self.id):
+            raise DatabaseUnexpected("another", f"{location.shown} is another database", hint="put the right one back")
         # Beside a file, so only after it turned out to be a database of ours.
         try:
             store = PostgresKeys(location) if location.path is None else SqliteKeys(keys_file(location.path))
             self._keys = KeyRing(store, master_key)
-            upgraded = before is not None and before < FIRST_WITH_KEYS
-            open_keys(connection, self._keys, location.shown, upgraded=upgraded)
+            self.is_new = keys_id(connection) is None
+            open_keys(connection, self._keys, location.shown, replaces=expected.replaces)
         except Unavailable as error:
             if location.path is None:
                 raise
             # Of the file of the keys: nothing else translates errors here.
             hint = "check the file; if it is damaged, move it away, and restore an export with `symbi key import FILE`"
             raise UsageError(str(error), hint=hint) from None
-        return database_id(connection), before
 
     async def claim_alone(self) -> bool:
         """Claim the database for this process alone, until `close` or the end of the process. False: another process
@@ -225,8 +237,8 @@ class Database:
         await self._shielded(lambda connection: connection.execute(delete(meta).where(meta.c.name.startswith(_PROBE))))
 
     def intact(self) -> bool:
-        """True if the open file is still the one at its path; writes to a removed file are lost."""
-        return self._file is None or self._file == _identity(self._location.path)
+        """True if the open files are still those at their paths; writes to a removed file are lost."""
+        return unchanged(self._files)
 
     def empty_log(self) -> None:
         """Empty SQLite's log (WAL) within a minute, after clear text in it was deleted or changed.
@@ -317,11 +329,11 @@ class Database:
                     commits.stored(transaction, answers)
         return None
 
-    def _translated(self) -> _Translated:
-        return _Translated(self._location, self._failed_to_read, self._removed)
+    def _translated(self) -> _ErrorTranslation:
+        return _ErrorTranslation(self._location, self._failed_to_read, self._removed)
 
-    def _writing(self) -> _Translated:
-        return _Translated(self._location, self._failed, self._removed)
+    def _writing(self) -> _ErrorTranslation:
+        return _ErrorTranslation(self._location, self._failed, self._removed)
 
     def _removed(self) -> Unavailable | None:
         """Return the error for a file that is no longer at its path: a new connection finds another file, or none."""
@@ -347,15 +359,7 @@ class Database:
             self.outage.suspect()
 
 
-def _identity(path: Path | None) -> tuple[int, int] | None:
-    try:
-        status = path.stat() if path else None
-    except OSError:
-        return None
-    return (status.st_dev, status.st_ino) if status else None
-
-
-class _Translated:
+class _ErrorTranslation:
     """Translates driver errors about the database itself to `Unavailable`, and calls `report` with each. `removed`
     returns the error for a database that is gone."""
 
@@ -378,8 +382,9 @@ class _Translated:
         if not isinstance(error, Exception):
             return
         known = unavailable(error, self._location)
-        if known is None and isinstance(error, DBAPIError):
-            known = self._removed()
+        if isinstance(error, DBAPIError):
+            # SQLite reports a removed file in several ways, also as a failing disk.
+            known = self._removed() or known
         if known is None:
             return
         self._report(known)
@@ -387,8 +392,12 @@ class _Translated:
             raise known from error
 
 
-def _sqlite(location: DatabaseLocation) -> Database:
+def _sqlite(location: DatabaseLocation, expected: ExpectedDatabase) -> Database:
     assert location.path is not None
+    if is_empty(location.path):
+        if not expected.creates:
+            raise empty(location.shown)
+        refuse_orphaned_log(location.path)
     make_file(location.path)
     refuse_other(location.path)
     return Database(

@@ -57,9 +57,17 @@ def unavailable(error: BaseException, location: DatabaseLocation) -> Unavailable
 
 def opening(error: BaseException, location: DatabaseLocation) -> UsageError | None:
     """Translate an error at opening to one line with a hint, or None if it is unknown here."""
+    found = _opening(error, location)
+    if found is not None:
+        known = unavailable(error, location)
+        found.may_pass = known is not None and not _sqlite_name(error).startswith(_LASTING)
+    return found
+
+
+def _opening(error: BaseException, location: DatabaseLocation) -> UsageError | None:
     cause = error.orig if isinstance(error, DBAPIError) else error
     if isinstance(cause, sqlite3.Error):
-        name = getattr(cause, "sqlite_errorname", "")
+        name = _sqlite_name(error)
         for prefix, what, hint in _SQLITE:
             if name.startswith(prefix):
                 return UsageError(f"{location.shown}: {what}", hint=hint)
@@ -103,6 +111,15 @@ _SQLITE_STATES = {
     sqlite3.SQLITE_NOTADB,
     sqlite3.SQLITE_READONLY,
 }
+
+_LASTING = ("SQLITE_NOTADB", "SQLITE_CORRUPT", "SQLITE_READONLY", "SQLITE_CANTOPEN")
+"""Beginnings of the names of errors that only a person can mend."""
+
+
+def _sqlite_name(error: BaseException) -> str:
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    return getattr(cause, "sqlite_errorname", "")
+
 
 _SQLITE = (
     ("SQLITE_NOTADB", "this file is not a database", "name another file, or move this one"),

@@ -17,6 +17,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from sqlalchemy import Connection
 
+from dslc.blocks.values.quantity import format_duration
 from runtime.database import bulk
 from runtime.database.bulk import Statement
 from runtime.database.errors import Collision, Unavailable
@@ -41,7 +42,7 @@ COLLISIONS = 10
 """Number of attempts for a group that collides with another daemon's, before it is stored write by write."""
 
 
-class Plain(NamedTuple, Generic[Result]):
+class PlainWrites(NamedTuple, Generic[Result]):
     """Statements for several writes, and the answers if each statement inserts the expected number of rows."""
 
     statements: Sequence[Statement]
@@ -60,7 +61,7 @@ class Stage(Generic[Item, Result]):
 
     rank: int
     apply: Callable[[Connection, Sequence[Item]], Sequence[Result | Exception]]
-    plain: Callable[[Sequence[Item]], Plain[Result] | None] | None = None
+    plain: Callable[[Sequence[Item]], PlainWrites[Result] | None] | None = None
     """For writes that nearly always only insert, on SQLite: the same as prepared statements, valid if each inserts the
     expected number of rows. Otherwise they are rolled back and `apply` decides; also if it returns None."""
     threads: Callable[[Connection, Sequence[Item]], Iterable[str]] | None = None
@@ -69,7 +70,7 @@ class Stage(Generic[Item, Result]):
 
 
 @dataclass(slots=True, eq=False)
-class _Waiting:
+class _QueuedWrite:
     stage: Stage[Any, Any]
     item: Any
     answer: asyncio.Future[Any]
@@ -81,11 +82,11 @@ class _Waiting:
 class Transaction:
     """The writes of one transaction. `began`: monotonic seconds. `changed`: names to publish after its commit."""
 
-    group: Sequence[_Waiting]
+    group: Sequence[_QueuedWrite]
     began: float
     changed: Mapping[str, Sequence[object]] = field(default_factory=dict)
 
-    def plain(self) -> Plain[Any] | None:
+    def plain(self) -> PlainWrites[Any] | None:
         """Return the group as plain statements, or None if it has several kinds of writes or `apply` has to decide.
 
         Called only by SQLite's writer, because it seals the values.
@@ -135,9 +136,9 @@ class GroupCommit:
         self._answer_seconds = answer_seconds
         self.on_commit: Callable[[int, float], None] = lambda writes, seconds: None
         """Called after each commit with its number of writes and its duration in seconds."""
-        self._failed: list[Sequence[_Waiting]] = []
-        self._current: Sequence[_Waiting] = ()
-        self._waiting: deque[_Waiting] = deque()
+        self._failed: list[Sequence[_QueuedWrite]] = []
+        self._current: Sequence[_QueuedWrite] = ()
+        self._waiting: deque[_QueuedWrite] = deque()
         self._task: asyncio.Task[None] | None = None
         self._closed = False
         self._storing = 0
@@ -170,7 +171,7 @@ class GroupCommit:
             raise Unavailable("the database is closed")
         self._outage.check()
         answer: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Waiting(stage, item, answer, time.monotonic()))
+        self._waiting.append(_QueuedWrite(stage, item, answer, time.monotonic()))
         if self._task is None:
             # A new context: its log lines do not belong to the caller that came first.
             self._task = asyncio.create_task(self._drain(), name="database group commit", context=Context())
@@ -209,10 +210,12 @@ class GroupCommit:
         left = oldest + self._answer_seconds - time.monotonic()
         if left <= 0:
             self._waiting.clear()
-            self._refuse(waiting, Unavailable(f"the database did not answer for {self._answer_seconds:g} s"))
+            self._refuse(
+                waiting, Unavailable(f"the database did not answer for {format_duration(self._answer_seconds)}")
+            )
         self._look_in(left if left > 0 else self._answer_seconds)
 
-    def _refuse(self, waiting: Sequence[_Waiting], error: Unavailable) -> None:
+    def _refuse(self, waiting: Sequence[_QueuedWrite], error: Unavailable) -> None:
         """Begin an outage: refuse `waiting` and all writes put since."""
         self._outage.begin(error)
         more = list(self._waiting)
@@ -262,7 +265,7 @@ class GroupCommit:
         else:
             self._failed.append(transaction.group)
 
-    async def _commit(self, group: Sequence[_Waiting]) -> None:
+    async def _commit(self, group: Sequence[_QueuedWrite]) -> None:
         """Store one group; item by item if one item fails the group."""
         for _ in range(COLLISIONS):
             began = time.monotonic()
@@ -285,7 +288,7 @@ class GroupCommit:
         return None
 
 
-def _store(connection: Connection, group: Sequence[_Waiting]) -> list[Any]:
+def _store(connection: Connection, group: Sequence[_QueuedWrite]) -> list[Any]:
     """Let each stage store its own items; return the answers in the order of `group`."""
     stages: dict[Stage[Any, Any], list[int]] = {}
     for index, waiting in enumerate(group):
@@ -312,7 +315,7 @@ def _lock_threads(connection: Connection, stages: Sequence[tuple[Stage[Any, Any]
     bulk.find(connection, threads, ("id",), (), [(each,) for each in sorted(ids)], lock="NO KEY UPDATE")
 
 
-def _answer(group: Sequence[_Waiting], answers: Sequence[Any]) -> None:
+def _answer(group: Sequence[_QueuedWrite], answers: Sequence[Any]) -> None:
     for waiting, answer in zip(group, answers, strict=True):
         if waiting.answer.done():
             continue

@@ -1,5 +1,5 @@
-"""Sealing again: values that are sealed with a retired key, or in the first format, are sealed with the current key of
-their user, in the background and in small transactions beside all other writes.
+"""Sealing again: values that are sealed with a retired key are sealed with the current key of their user, in the
+background and in small transactions beside all other writes.
 
 One pass reads the beginnings of all sealed values, table by table in the order of the primary key, and seals again what
 is not sealed with the current key. Its place is stored with its writes, so that a killed process goes on there.
@@ -154,13 +154,11 @@ class Resealing:
 
     @property
     def waiting(self) -> bool:
-        """True if values may be sealed with retired keys, or in the first format."""
-        return self._database.keys.first_format or bool(self._retired())
+        """True if values may be sealed with retired keys."""
+        return bool(self._retired())
 
     def is_due(self) -> bool:
         """True if a pass would move something now, or tell that retired keys are not needed any more."""
-        if self._database.keys.first_format:
-            return True
         now, passed = milliseconds(self._clock), self.passed
         return any(passed <= (key.retired_at or 0) or (passed < self._settled(key) <= now) for key in self._retired())
 
@@ -183,8 +181,11 @@ class Resealing:
                     progress("sealing again", state.seen, max(state.total, state.seen))
             await self._database.transact(lambda connection: meta.forget(connection, _PLACE))
             if not state.left:
-                await asyncio.to_thread(self._note_passed, state.began)
+                await asyncio.to_thread(self._record_pass, state)
             return state
+
+    def _record_pass(self, state: PassState) -> None:
+        self._database.keys.set_fact(key_tables.PASSED, str(state.began))
 
     async def forget_unused(self) -> int:
         """Forget the retired keys with which nothing is sealed; return how many."""
@@ -199,12 +200,6 @@ class Resealing:
 
     def _settled(self, key: Key) -> int:
         return (key.retired_at or 0) + SETTLED_MS
-
-    def _note_passed(self, began: int) -> None:
-        keys = self._database.keys
-        keys.set_fact(key_tables.PASSED, str(began))
-        if keys.first_format:
-            keys.set_fact(key_tables.FIRST_FORMAT, "closed")
 
     async def _begin(self) -> PassState | None:
         now = milliseconds(self._clock)

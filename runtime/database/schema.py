@@ -1,7 +1,7 @@
 """Every table. Times are Unix milliseconds unless noted otherwise, ids are UUID version 7 as text, and every row of a
 user has a `user_id`: the id of a user, which is never reused, not the name.
 
-The migrations define the same schema; a test compares the two on both databases.
+A new database gets exactly these tables. A change of them needs a migration for the databases of released versions.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from sqlalchemy import (
     UniqueConstraint,
     false,
     text,
+    true,
 )
 
 from runtime.database.sealed import Sealed
@@ -249,11 +250,27 @@ messages = Table(
     Column("run_id", String(36)),
     Column("key", String(80)),  # of the message within its run, the same in every attempt
     Column("created_at", BigInteger, nullable=False),
-    Column("content", Sealed, nullable=False),  # last, so that SQLite reads the others without it
+    Column("content", Sealed(counted=True), nullable=False),  # last, so that SQLite reads the others without it
     UniqueConstraint("thread_id", "position", name="uq_messages_position"),
     UniqueConstraint("run_id", "key", "thread_id", name="uq_messages_key"),
 )
 """Messages of threads, their content sealed as JSON. Positions have no gaps, except after a deletion."""
+
+output_quotes = Table(
+    "output_quotes",
+    metadata,
+    Column("user_id", String(64), primary_key=True, server_default=OWNER),
+    Column(
+        "message_id",
+        String(36),
+        ForeignKey("messages.id", name="fk_output_quotes_message", ondelete="CASCADE"),
+        primary_key=True,
+    ),
+    Column("codes", LargeBinary, nullable=False),  # the last 8 bytes of each
+    Index("ix_output_quotes_message_id", "message_id"),
+    sqlite_with_rowid=False,
+)
+"""The ids in outputs of tools, by which those are found that quote something: see `runtime.threads.removal.quotes`."""
 
 summaries = Table(
     "summaries",
@@ -269,7 +286,7 @@ summaries = Table(
     Column("previous_id", String(36)),  # the summary that this one absorbed
     Column("run_id", String(36)),
     Column("created_at", BigInteger, nullable=False),
-    Column("content", Sealed, nullable=False),
+    Column("content", Sealed(counted=True), nullable=False),
     Column("embedding", Sealed),  # float32, little-endian
     UniqueConstraint("thread_id", "last_position", name="uq_summaries_last_position"),
 )
@@ -283,7 +300,7 @@ inputs = Table(
     Column("agent", String(64), nullable=False),
     Column("thread_id", String(36), nullable=False),
     Column("scopes", String(64), nullable=False),  # of the caller, separated by spaces
-    Column("content", Sealed, nullable=False),
+    Column("content", Sealed(counted=True), nullable=False),
     Column("created_at", BigInteger, nullable=False),
     *turn_columns(),
     Index("ix_inputs_thread", "thread_id"),
@@ -306,7 +323,7 @@ blocks = Table(
     Column("subject_key", String(32)),
     Column("label", String(64), nullable=False),
     Column("description", Text, nullable=False),
-    Column("value", Sealed(version="version"), nullable=False),
+    Column("value", Sealed(version="version", counted=True), nullable=False),
     Column("char_limit", Integer, nullable=False),
     Column("read_only", Boolean, nullable=False),
     Column("version", Integer, nullable=False),
@@ -325,7 +342,7 @@ block_versions = Table(
     Column("block_id", String(36), primary_key=True),
     Column("version", Integer, primary_key=True, autoincrement=False),
     _user(),
-    Column("value", Sealed, nullable=False),
+    Column("value", Sealed(counted=True), nullable=False),
     Column("changed_by", String(16), nullable=False),  # person, agent, tool, payload, program
     Column("run_id", String(36)),
     Column("key", String(80)),  # of the change within its run, the same in every attempt
@@ -422,31 +439,35 @@ user_storage = Table(
     Column("secret_version", BigInteger, nullable=False, server_default="0"),
     Column("table_count", Integer, nullable=False, server_default="0"),
     Column("table_bytes", BigInteger, nullable=False, server_default="0"),
-    Column("kv_key", Sealed),  # with which names and tags of the key-value store are coded
+    Column("kv_key", Sealed),  # with which names, tags and subjects of the key-value store are coded
     Column("kv_bytes", BigInteger, nullable=False, server_default="0"),
     Column("kv_version", BigInteger, nullable=False, server_default="0"),  # the newest version of any entry
+    # Of items, conversations and core memory, what was deleted since it was last measured included.
+    Column("text_bytes", BigInteger, nullable=False, server_default="0"),
     Column("created_at", BigInteger, nullable=False),
     Column("accessed_at", BigInteger, nullable=False),
 )
-"""What each user has in SQL tables and in the key-value store; both together are limited."""
+"""What each user has stored: SQL tables and key-value store, which are limited together, and texts."""
 
 kv = Table(
     "kv",
     metadata,
     _id(),
     _user(),
-    Column("code", LargeBinary, nullable=False),  # of the name
+    Column("code", LargeBinary, nullable=False),  # of the subject and the name
+    Column("subject_code", LargeBinary),  # of the subject of keyed threads; NULL: of none
     Column("version", BigInteger, nullable=False),
     Column("bytes", BigInteger, nullable=False),  # that count towards the storage of the user
     Column("expires_at", BigInteger),
     Column("created_at", BigInteger, nullable=False),
     Column("updated_at", BigInteger, nullable=False),
-    Column("content", Sealed(version="version"), nullable=False),  # name, tags and value as JSON
+    Column("content", Sealed(version="version"), nullable=False),  # name, tags, value, and subject if any, as JSON
     UniqueConstraint("user_id", "code", name="uq_kv_code"),
 )
-"""The key-value store of each user. Names and tags are looked up by a code (HMAC) with a key of the user."""
+"""The key-value store of each user. Names, tags and subjects are looked up by a code (HMAC) with a key of the user."""
 
 _where(kv, "ix_kv_expires_at", "expires_at IS NOT NULL", "expires_at")
+_where(kv, "ix_kv_subject", "subject_code IS NOT NULL", "user_id", "subject_code", "id")
 Index("ix_kv_user", kv.c.user_id, kv.c.id)
 
 kv_tags = Table(
@@ -493,7 +514,8 @@ tasks = Table(
     Column("said_at", BigInteger),  # when it was last in the context of the main agent as urgent or overdue
     Column("part", Integer, nullable=False),  # see `task_parts`
     Column("version", Integer, nullable=False),
-    Column("content", Sealed(version="version"), nullable=False),  # title and description as JSON
+    Column("subject_key", String(32)),  # of the subject of keyed threads, as in `threads`; NULL: of none
+    Column("content", Sealed(version="version"), nullable=False),  # title, description, subject and webhook as JSON
     Index("ix_tasks_user", "user_id", "id"),
     Index("ix_tasks_status", "user_id", "status", "id"),
     Index("ix_tasks_part", "user_id", "part"),
@@ -503,6 +525,7 @@ tasks = Table(
 TASK_IS_OPEN = "status IN ('pending', 'in_progress')"
 """The condition of the indexes of open tasks, which queries have to repeat in the same words."""
 
+_where(tasks, "ix_tasks_subject", "subject_key IS NOT NULL", "user_id", "subject_key", "id")
 _where(tasks, "ix_tasks_due_at", TASK_IS_OPEN, "user_id", "due_at")
 _where(tasks, "ix_tasks_urgent", f"{TASK_IS_OPEN} AND priority = 'urgent'", "user_id", "due_at")
 
@@ -583,8 +606,7 @@ runs = Table(
     Column("trigger", String(16), nullable=False, server_default="delivery"),
     Column("delivery_id", String(36)),
     Column("agent", String(64), nullable=False),
-    # SQLite ignores the length, and would have to copy the table to change it.
-    Column("state", String(16).with_variant(String(32), "postgresql"), nullable=False),
+    Column("state", String(32), nullable=False),
     Column("attempt", Integer, nullable=False),
     Column("started_at", BigInteger, nullable=False),
     Column("finished_at", BigInteger),
@@ -669,7 +691,8 @@ approvals = Table(
     Column("decided_at", BigInteger),
     Column("decided_by", String(64)),  # the id of a user
     Column("reason", Sealed),
-    Column("content", Sealed, nullable=False),  # JSON: the arguments, and the hash of what is to run
+    Column("content", Sealed, nullable=False),  # JSON: the arguments, the hash of what is to run, where it came from
+    Column("decision", Sealed),  # JSON: what a person decided, about which hash, and how
     UniqueConstraint("run_id", "call_id", name="uq_approvals_call"),
     Index("ix_approvals_newest", "user_id", "created_at", "id"),
     Index("ix_approvals_thread", "thread_id"),
@@ -688,6 +711,7 @@ standing_approvals = Table(
     Column("tool", Text, nullable=False),
     Column("created_at", BigInteger, nullable=False),
     Column("decided_by", String(64), nullable=False),  # the id of a user
+    Column("content", Sealed, nullable=False),  # JSON: the agent, the tool and its definition
     UniqueConstraint("user_id", "agent", "tool", name="uq_standing_approvals_tool"),
 )
 """Tools that an agent may call for a user without asking again."""
@@ -718,8 +742,7 @@ mcp_logins = Table(
 users = Table(
     "users",
     metadata,
-    # Random; for users created before revision 0005 their name.
-    Column("user_id", String(64), primary_key=True),
+    Column("user_id", String(64), primary_key=True),  # random
     Column("name", String(64)),  # NULL: removed, the name is free; without `removed_at`, the data is kept
     Column("created_at", BigInteger, nullable=False),
     Column("removed_at", BigInteger),  # set until all data of the user is deleted: see `runtime.api.admin.user_removal`
@@ -755,6 +778,7 @@ webhooks = Table(
     Column("secret", Sealed(version="secret_version")),
     Column("previous_secret", Sealed(version="secret_version")),
     Column("secret_version", Integer, nullable=False, server_default="0"),  # number of rotations
+    Column("secret_shown", Boolean, nullable=False, server_default=true()),  # false: nobody has seen the newest
     Column("previous_until", BigInteger),  # Unix milliseconds; until then the previous secret is valid too
     Column("is_active", Boolean, nullable=False),
     Column("created_at", BigInteger, nullable=False),

@@ -13,14 +13,16 @@ class Sealed(TypeDecorator[bytes]):
 
     `version`: the column of the row whose number changes with every new value. It is authenticated with the value, so
     an old value that is put back beside a newer version does not open. None: the value of a row never changes.
+    `counted`: its values are texts that count towards what their user may store.
     """
 
     impl = LargeBinary
     cache_ok = True
 
-    def __init__(self, version: str | None = None) -> None:
+    def __init__(self, version: str | None = None, *, counted: bool = False) -> None:
         super().__init__()
         self.version = version
+        self.counted = counted
 
     def process_bind_param(self, value: bytes | None, dialect: Dialect) -> bytes | None:
         if value is not None and not isinstance(value, SealedBytes):
@@ -35,7 +37,7 @@ class Seal:
     sealed again when a key is rotated.
     """
 
-    __slots__ = ("_column", "_keys", "_versioned")
+    __slots__ = ("_column", "_counted", "_keys", "_versioned")
 
     def __init__(self, keys: KeyRing, column: Column[bytes]) -> None:
         """`column`: of a table. Raises TypeError if it is not `Sealed`."""
@@ -44,11 +46,15 @@ class Seal:
         self._keys = keys
         self._column = f"{column.table.name}.{column.name}"
         self._versioned = column.type.version is not None
+        self._counted = column.type.counted
 
     def close(self, plaintext: bytes, *, row: str, user_id: str = "owner", version: int | None = None) -> SealedBytes:
         """Seal `plaintext` for the row whose id is `row`, in this version of it. Raises TypeError if the column has a
         version and none is given, or the other way round."""
-        return self._keys.seal(plaintext, self._column, user_id=user_id, row=row, version=self._number(version))
+        sealed = self._keys.seal(plaintext, self._column, user_id=user_id, row=row, version=self._number(version))
+        if self._counted:
+            self._keys.texts.add(user_id, len(sealed))
+        return sealed
 
     def open(self, sealed: bytes, *, row: str, user_id: str = "owner", version: int | None = None) -> bytes:
         """Return the plaintext. Raises `runtime.crypto.Unsealable` for an unknown key, another row or version, or

@@ -21,6 +21,12 @@ def storable(text: str | None) -> str | None:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\x00", "\ufffd")
 
 
+def is_distinct(text: str) -> bool:
+    """Return True if a text is stored as it is, so that no other one is stored alike. U+FFFD is what a sender's
+    program, or a decoder, wrote in place of something else."""
+    return storable(text) == text and "\ufffd" not in text
+
+
 def escaped(text: str) -> str:
     """Return a text that loses nothing when it is stored: PostgreSQL takes no NUL."""
     if "\x00" not in text and "\x1b" not in text:

@@ -9,6 +9,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
+from dslc.blocks.values.quantity import format_size
 from runtime import extras
 from runtime.documents.document import Document, Unreadable
 from runtime.documents.encoding import MARKS
@@ -111,4 +112,4 @@ def _read_file(path: Path, encoding: str | None) -> Document:
 
 def too_large(reader: Reader) -> Unreadable:
     """Return the message about a file that is too large."""
-    return Unreadable(f"it is larger than {reader.largest // MIB} MiB", hint="split it")
+    return Unreadable(f"it is larger than {format_size(reader.largest)}", hint="split it")

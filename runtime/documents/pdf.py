@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from dslc.blocks.values.quantity import format_duration
 from runtime.documents.document import Document, Unreadable
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def read_pdf(data: bytes, _encoding: str | None) -> Document:
         for number in range(count):
             if time.thread_time() - began > MOST_SECONDS:
                 raise Unreadable(
-                    f"its first {number:,} of {count:,} pages take more than {MOST_SECONDS:g} s to read",
+                    f"its first {number:,} of {count:,} pages take more than {format_duration(MOST_SECONDS)} to read",
                     hint="split it",
                 )
             try:

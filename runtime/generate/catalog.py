@@ -19,6 +19,7 @@ from runtime.search.embedding import EMBEDDINGS
 from runtime.search.index import INDEXES
 from runtime.secrets import BACKENDS
 from runtime.tools import TOOLS
+from runtime.tools.model.agent_toolset import DONE
 from runtime.tools.tool import Tool
 from runtime.webhooks.providers import PROVIDERS
 
@@ -38,7 +39,11 @@ def catalog() -> dict[str, Any]:
         "model": MODELS,
         "thread": MODES,
         # No agent can have the tools for people.
-        "tool": {name: _tool(tool) for name, tool in TOOLS.items() if not tool.people},
+        "tool": {
+            **{name: _tool(tool) for name, tool in TOOLS.items() if not tool.people},
+            # Every agent has it, and may list it with the others.
+            DONE.name: _Tool(DONE.name, "End the turn", _first(DONE.description), destructive=False),
+        },
     }
     return {
         "version": VERSION,
@@ -54,10 +59,11 @@ class _Tool(NamedTuple):
     title: str
     doc: str
     destructive: bool
+    shared: bool = False
 
 
 def _tool(tool: Tool) -> _Tool:
-    return _Tool(tool.name, tool.annotations.title, _first(tool.doc), tool.destructive)
+    return _Tool(tool.name, tool.annotations.title, _first(tool.doc), tool.destructive, tool.group == "tables")
 
 
 def _first(doc: str) -> str:
@@ -79,6 +85,7 @@ def _row(row: Any) -> dict[str, Any]:
         **_events(row),
         **({"files": row.files, "expires": row.expires} if isinstance(row, StoreRow) else {}),
         **({"destructive": True} if isinstance(row, _Tool) and row.destructive else {}),
+        **({"shared": True} if isinstance(row, _Tool) and row.shared else {}),
         "options": [] if options is None else _settings(options),
     }
 

@@ -4,7 +4,7 @@ Protocol (MCP 2025-11-25, `Tool`, `Resource`, `ResourceTemplate`)."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from runtime.mcp.listing import FILE
@@ -31,7 +31,7 @@ _ERROR: Final = {
 def render() -> str:
     """Return the content of the committed file."""
     tools = [_row(tool) for tool in TOOLS.values()]
-    resources = [each for row in RESOURCES.values() for each in _resources(row)]
+    resources = [_resource(row) for row in RESOURCES.values()]
     return json.dumps({"tools": tools, "resources": resources}, indent=1, ensure_ascii=False) + "\n"
 
 
@@ -80,16 +80,14 @@ def _with_error(schema: Mapping[str, Any]) -> dict[str, Any]:
     return {**rest, "properties": properties, "anyOf": [{"required": needed}, {"required": ["error"]}]}
 
 
-def _resources(row: Resource) -> Iterator[dict[str, Any]]:
-    """Yield a resource under each of its addresses."""
-    for uri in row.uris:
-        yield {
-            "uriTemplate" if row.parameters else "uri": uri,
-            "name": row.name,
-            "title": row.title,
-            "description": row.doc,
-            "mimeType": "application/json",
-        }
+def _resource(row: Resource) -> dict[str, Any]:
+    return {
+        "uriTemplate" if row.parameters else "uri": row.uri,
+        "name": row.name,
+        "title": row.title,
+        "description": row.doc,
+        "mimeType": "application/json",
+    }
 
 
 if __name__ == "__main__":

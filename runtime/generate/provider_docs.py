@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from dslc.blocks.values.quantity import format_duration
 from runtime.webhooks.providers import PROVIDERS
 from runtime.webhooks.providers.description import describe
 from runtime.webhooks.providers.provider import Provider
@@ -12,8 +13,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "providers.md"
 BEGIN, END = "<!-- the table: written by python -m runtime.generate.provider_docs -->", "<!-- the table ends -->"
 
 _HEAD = (
-    "| provider | sender | proof | in | secret | time | event | identified by | handshake |",
-    "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+    "| provider | sender | proof | in | secret | time | event | identified by | body | handshake |",
+    "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
 )
 
 
@@ -30,9 +31,10 @@ def _line(row: Provider) -> str:
         said.proof,
         ", ".join(f"`{name}`" for name in said.places) or "the body",
         said.secret or "none",
-        "—" if said.tolerance is None else f"{said.tolerance:g} s",
+        "—" if said.tolerance is None else f"{format_duration(said.tolerance)}",
         said.event or "—",
         said.told_apart_by or "nothing",
+        said.body_limit,
         said.handshake or "—",
     )
     return f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |"

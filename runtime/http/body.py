@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Final
 
-from aiohttp import StreamReader
-from aiohttp.web_protocol import RequestPayloadError
+from aiohttp import StreamReader, web
 
 from runtime.http.error import HttpError
 from runtime.http.head import CHUNKED
@@ -22,21 +22,42 @@ READ_AHEAD: Final = 512 * 1024
 """Bytes that may have arrived without being decoded: two reads of the event loop."""
 
 
+class Room:
+    """The memory of one body. `size`: its bytes, which count among all `bodies` until `release`. `sender`: the network
+    of the address that sends it; None if that is unknown."""
+
+    __slots__ = ("_bodies", "sender", "size")
+
+    def __init__(self, bodies: Bodies, sender: bytes | None = None) -> None:
+        self._bodies = bodies
+        self.sender = sender
+        self.size = 0
+
+    def take(self, more: int) -> None:
+        """Count `more` bytes. Raises `HttpError` `overloaded` if there is no room for them."""
+        if not self._bodies.reserve(self, more):
+            raise HttpError("overloaded")
+
+    def give_back(self, size: int) -> None:
+        """Stop counting `size` of its bytes."""
+        self._bodies.release(self, size)
+
+    def release(self) -> None:
+        """Count nothing any more."""
+        self.give_back(self.size)
+
+
 class BodyReader:
-    """Gathers one body of `length` bytes, or `CHUNKED`, from `content`; it began at `began`.
+    """Gathers one body of `length` bytes, or `CHUNKED`, from `content` into `room`; it began at `began`."""
 
-    `size`: bytes so far, which count among all `bodies` until `let_go`.
-    """
+    __slots__ = ("_content", "_length", "_received", "began", "room")
 
-    __slots__ = ("_bodies", "_content", "_length", "_received", "began", "size")
-
-    def __init__(self, content: StreamReader, length: int, bodies: Bodies, began: float) -> None:
+    def __init__(self, content: StreamReader, length: int, room: Room, began: float) -> None:
         self._content = content
         self._length = length
-        self._bodies = bodies
+        self.room = room
         self.began = began
         self._received = 0  # received over the connection since it began, framing included
-        self.size = 0
 
     async def all(self, limit: int) -> bytes:
         """Return the whole body. Raises `HttpError`, also the error given to `fail`."""
@@ -47,74 +68,104 @@ class BodyReader:
                 part = (await self._content.readchunk())[0] if chunked else await self._content.readany()
                 if part:
                     parts.append(part)
-                    self._add(len(part), limit)
+                    if self.room.size + len(part) > limit:
+                        raise HttpError("body_too_large")
+                    self.room.take(len(part))
                 elif self._content.at_eof():
                     return b"".join(parts)
-                if chunked and len(parts) * LEAST_FRAMING > MOST_FRAMING + self.size:
+                if chunked and len(parts) * LEAST_FRAMING > MOST_FRAMING + self.room.size:
                     raise HttpError("malformed_request")
-        except (RequestPayloadError, ConnectionError, RuntimeError):
+        except (web.RequestPayloadError, ConnectionError, RuntimeError):
             # RuntimeError: the connection ended before this call.
             raise HttpError("incomplete_body") from None
 
     def note(self, size: int) -> None:
         """Count `size` more bytes received over the connection: the bytes of an unfinished line are in no chunk."""
         self._received += size
-        if self._received > READ_AHEAD + MOST_FRAMING + 2 * self.size and self._length == CHUNKED:
+        if self._received > READ_AHEAD + MOST_FRAMING + 2 * self.room.size and self._length == CHUNKED:
             self.fail(HttpError("malformed_request"))
 
     def fail(self, problem: HttpError) -> None:
         """End the body with an error and release its memory."""
-        self.let_go()
+        self.room.release()
         self._content.set_exception(problem)
-
-    def let_go(self) -> None:
-        """Release its memory: it no longer counts."""
-        self._bodies.size -= self.size
-        self.size = 0
 
     def late(self, now: float, limits: HttpLimits) -> bool:
         """Return True if it takes too long, or arrives too slowly: a sender must not hold a connection with a few
         bytes."""
         passed = now - self.began
-        return passed >= limits.body_seconds or (passed > limits.body_grace and self.size < passed * limits.body_rate)
-
-    def _add(self, more: int, limit: int) -> None:
-        if self.size + more > limit:
-            raise HttpError("body_too_large")
-        if not self._bodies.reserve(more, self):
-            raise HttpError("overloaded")
-        self.size += more
+        slow = passed > limits.body_grace and self.room.size < passed * limits.body_rate
+        return slow or passed >= limits.body_seconds
 
 
 class Bodies:
-    """The bodies in memory on all connections of a listener. `size`: their bytes. `gathering`: the incomplete ones.
-    `now`: the event loop's time, at most a second old."""
+    """The bodies in memory on all connections of a listener. `size`: their bytes. `large`: those beyond the first
+    `HttpLimits.small` of each body. `gathering`: the incomplete ones. `now`: the event loop's time, at most a second
+    old."""
 
-    __slots__ = ("_limits", "gathering", "now", "size")
+    __slots__ = ("_by_sender", "_limits", "gathering", "large", "now", "size")
 
     def __init__(self, limits: HttpLimits) -> None:
         self._limits = limits
+        self._by_sender = Counter[bytes | None]()  # bytes of `large`
         self.now = 0.0
         self.size = 0
+        self.large = 0
         self.gathering: set[BodyReader] = set()
 
-    def reserve(self, more: int, by: BodyReader | None = None) -> bool:
-        """Count `more` bytes, of the body that is read `by`; return False, and count nothing, if there is no room
-        for them."""
-        if self.size + more > self._limits.gathered and not self._make_room(more, by):
+    def reserve(self, room: Room, more: int) -> bool:
+        """Count `more` bytes for `room`; return False, and count nothing, if there is no room for them.
+
+        Small bodies always have half of the memory, so that large ones never keep them out. One sender has at most half
+        of the rest: a request has not been verified when its body is read.
+        """
+        large = self._large(room.size, room.size + more)
+        if large:
+            mine = self._by_sender[room.sender] + large
+            if room.sender is not None and mine > self._limits.gathered // 4:
+                return False
+        if self._over(more, large) and not self._make_room(room, more, large):
             return False
-        self.size += more
+        self._count(room, more, large)
         return True
 
-    def _make_room(self, more: int, by: BodyReader | None) -> bool:
+    def release(self, room: Room, size: int) -> None:
+        """Stop counting `size` bytes of `room`."""
+        self._count(room, -size, -self._large(room.size - size, room.size))
+
+    def _count(self, room: Room, more: int, large: int) -> None:
+        room.size += more
+        self.size += more
+        if large:
+            self.large += large
+            self._by_sender[room.sender] += large
+            if not self._by_sender[room.sender]:
+                del self._by_sender[room.sender]
+
+    def _large(self, size: int, larger: int) -> int:
+        """Return how many of the bytes from `size` to `larger` of a body are beyond a small one."""
+        return 0 if larger <= self._limits.small else larger - max(size, self._limits.small)
+
+    def _over(self, more: int, large: int) -> bool:
+        gathered = self._limits.gathered
+        return self.size + more > gathered or (large > 0 and self.large + large > gathered // 2)
+
+    def _make_room(self, room: Room, more: int, large: int) -> bool:
         """Drop the slowest bodies of those past their grace period, so that a fast sender need not wait until slow
-        ones time out."""
-        limits, now = self._limits, self.now
-        while self.size + more > limits.gathered:
-            others = [each for each in self.gathering if each is not by and now - each.began >= limits.body_grace]
+        ones time out, and of those whose sender would still hold more than this one."""
+        limits, now, mine = self._limits, self.now, self._by_sender[room.sender] + large
+        while self._over(more, large):
+            any_size = self.size + more > limits.gathered
+            others = [
+                each
+                for each in self.gathering
+                if each.room is not room
+                and (any_size or each.room.size > limits.small)
+                and (now - each.began >= limits.body_grace or self._by_sender[each.room.sender] > mine)
+            ]
             if not others:
                 return False
-            slowest = min(others, key=lambda each: each.size / (now - each.began + 1))
+            slowest = min(others, key=lambda each: each.room.size / (now - each.began + 1))
             self.gathering.discard(slowest)
             slowest.fail(HttpError("overloaded"))
         return True

@@ -16,17 +16,14 @@ from typing import Any, Final, cast
 
 import structlog
 from aiohttp import StreamReader, web
-from aiohttp.http import HttpRequestParser, RawRequestMessage
-from aiohttp.http_exceptions import LineTooLong
-from aiohttp.http_parser import HttpRequestParserPy
-from aiohttp.web_protocol import MAX_MSG_QUEUE_SIZE, RequestPayloadError
 
+from runtime.http.aiohttp_private import MAX_MSG_QUEUE_SIZE, LineTooLong, RawRequestMessage, RequestHandler
 from runtime.http.body import Bodies, BodyReader
 from runtime.http.client_network import network
 from runtime.http.connection_table import AddressGroup, ConnectionTable
 from runtime.http.error import HttpError
 from runtime.http.limits import HttpLimits
-from runtime.http.response import Response, Written, failure, render
+from runtime.http.response import RenderedResponse, Response, failure, render
 
 log = structlog.get_logger("symbiont.http")
 
@@ -39,12 +36,6 @@ TURNED_AWAY: Final = 64
 
 Refuse = Callable[[HttpError, str | None], Response]
 """Answers input that never became a request, given its error and the peer's address."""
-
-
-def parses_strictly() -> bool:
-    """True if aiohttp has its parser in C (llhttp): its fallback in Python parses differently, and is not the one
-    tested."""
-    return HttpRequestParser is not HttpRequestParserPy
 
 
 def say(problem: HttpError, _peer: str | None) -> Response:
@@ -66,7 +57,7 @@ class State(Enum):
 
 
 @dataclass(slots=True)
-class Shared:
+class ListenerState:
     """State that the connections of one listener share. `now`: the event loop's time, at most a second old.
     `draining`: the listener stops. `empty`: no connection is open."""
 
@@ -85,7 +76,7 @@ class Shared:
         self.connection_table = ConnectionTable(self.limits.connections, Connection.evict)
 
 
-class Connection(web.RequestHandler):
+class Connection(RequestHandler):
     """`deadline`: when `expire` is due, in the event loop's seconds. `peer`: the address at the other end."""
 
     __slots__ = (
@@ -105,7 +96,7 @@ class Connection(web.RequestHandler):
         *("_state", "deadline", "peer"),
     )
 
-    def __init__(self, server: web.Server, shared: Shared) -> None:
+    def __init__(self, server: web.Server, shared: ListenerState) -> None:
         limits = shared.limits
         super().__init__(
             server,
@@ -116,18 +107,7 @@ class Connection(web.RequestHandler):
             lingering_time=limits.linger_seconds,
             read_bufsize=READ_AT_ONCE,
         )
-        # One request at a time: otherwise requests that arrive together with invalid input would be lost with it.
-        self._parser = HttpRequestParser(
-            self,
-            self._loop,
-            READ_AT_ONCE,
-            max_line_size=limits.line,
-            max_field_size=limits.head,
-            max_headers=limits.fields,
-            payload_exception=RequestPayloadError,
-            auto_decompress=False,
-            max_msg_queue_size=1,
-        )
+        self.parse_with(READ_AT_ONCE, line=limits.line, head=limits.head, fields=limits.fields)
         self.deadline = inf
         self.peer: str | None = None
         self._shared = shared
@@ -151,6 +131,16 @@ class Connection(web.RequestHandler):
     def ended(self) -> bool:
         """True if the peer has closed its side."""
         return self._ended
+
+    @property
+    def most(self) -> int:
+        """The maximum number of connections of its listener."""
+        return self._shared.limits.connections
+
+    @property
+    def bodies(self) -> Bodies:
+        """The bodies in memory on all connections of its listener."""
+        return self._shared.bodies
 
     # Callbacks of the event loop.
 
@@ -177,7 +167,7 @@ class Connection(web.RequestHandler):
         if self._state is State.LINGERING:
             return
         # The body that this data may be part of.
-        content = self._messages[-1][1] if self._messages else self._content
+        content = self.queued[-1][1] if self.queued else self._content
         if content is not None and content.is_eof():
             content = None
         if not self._parse(data, content):
@@ -185,11 +175,11 @@ class Connection(web.RequestHandler):
         if content is not None and not content.is_eof():
             self._note_body(content, len(data))
         elif self._state is State.WORKING:
-            if content is None or self._messages:
+            if content is None or self.queued:
                 self._hold()
-        elif self._messages:
+        elif self.queued:
             self._work()
-            if len(self._messages) > 1:
+            if len(self.queued) > 1:
                 self._hold()
         elif content is not None:
             self._rest(unread=False)
@@ -241,7 +231,7 @@ class Connection(web.RequestHandler):
     def resume_reading(self, resume_parser: bool = True) -> None:
         # Bodies call it at their end and at each read; usually reading was not paused for them, and then `_hold` stays
         # in effect.
-        if self._reading_paused:
+        if self.reading_paused:
             super().resume_reading(resume_parser)
 
     # Calls of the listener.
@@ -293,7 +283,7 @@ class Connection(web.RequestHandler):
     def check_body(self) -> None:
         """Raise `HttpError` for a body that can no longer be completed."""
         if self._content is not None and not self._content.is_eof():
-            if self._messages:
+            if self.queued:
                 raise HttpError("malformed_request")
             if self._ended or self._state is State.GONE:
                 raise HttpError("incomplete_body")
@@ -322,7 +312,7 @@ class Connection(web.RequestHandler):
     def refused(self, problem: HttpError) -> web.StreamResponse:
         """Return the answer to invalid input; the connection ends after it."""
         self._failed = True
-        return Written(self._shared.refuse(problem, self.peer), alive=False)
+        return RenderedResponse(self._shared.refuse(problem, self.peer), alive=False)
 
     def handle_error(
         self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
@@ -334,7 +324,7 @@ class Connection(web.RequestHandler):
         log.error("request_failed", exc_info=exc)
         if request.writer.output_size:
             raise ConnectionResetError("part of another answer has been sent")
-        return Written(failure(HttpError("internal_error")), alive=False)
+        return RenderedResponse(failure(HttpError("internal_error")), alive=False)
 
     async def finish_response(
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
@@ -348,11 +338,11 @@ class Connection(web.RequestHandler):
         content = self._content
         unread = content is not None and not content.is_eof()
         if not resp.keep_alive:
-            if (unread or self._failed or self._messages or self._held) and not self._ended and self._group is not None:
+            if (unread or self._failed or self.queued or self._held) and not self._ended and self._group is not None:
                 await self._wait_to_be_read()
             elif unread:
                 self.force_close()
-        elif not self._messages:
+        elif not self.queued:
             if self._ended or self._shared.draining:
                 self.close()
             self._rest(unread=unread)
@@ -363,7 +353,7 @@ class Connection(web.RequestHandler):
     def _parse(self, data: bytes, content: StreamReader | None) -> bool:
         """Queue the received requests, as many as aiohttp allows; it asks for more itself. `content`: the incomplete
         body. Returns True unless there was nothing new, or the connection ended."""
-        messages, receive = self._messages, super().data_received
+        messages, receive = self.queued, super().data_received
         before = len(messages)
         try:
             receive(data)
@@ -387,7 +377,7 @@ class Connection(web.RequestHandler):
         """Count `size` received bytes of an incomplete body."""
         if self._gathering is not None:
             self._gathering.note(size)
-            if self._messages and self._messages[-1][1] is not content:
+            if self.queued and self.queued[-1][1] is not content:
                 # Only an error can follow it.
                 self._gathering.fail(HttpError("malformed_request"))
 
@@ -414,12 +404,12 @@ class Connection(web.RequestHandler):
     def _read_on(self) -> None:
         if self._held:
             self._held = False
-            self._resume_transport_reading()
+            self.resume_transport()
 
     def _hold(self) -> None:
         """Pause reading until the present input has been handled."""
         self._held = True
-        self._pause_transport_reading()
+        self.pause_transport()
 
     def _read_head(self, size: int) -> None:
         """Count `size` received bytes of a head."""
@@ -434,7 +424,7 @@ class Connection(web.RequestHandler):
 
     async def _wait_to_be_read(self) -> None:
         """Give the sender time to read the refusal before the connection ends."""
-        self._over = self._loop.create_future()
+        self._over = self.loop.create_future()
         self._linger()
         await self._over
         self.force_close()
@@ -450,7 +440,7 @@ class Connection(web.RequestHandler):
             return
         self._link.write_eof()
         # Reasons for paused reading no longer apply.
-        self._resume_transport_reading()
+        self.resume_transport()
 
 
 def _problem(error: BaseException | None, limits: HttpLimits) -> HttpError:

@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from aiohttp.http import HttpVersion10, HttpVersion11, RawRequestMessage
+from aiohttp import HttpVersion10, HttpVersion11
 
+from runtime.http.aiohttp_private import RawRequestMessage
 from runtime.http.error import HttpError
 from runtime.http.limits import HttpLimits
 

@@ -21,6 +21,9 @@ class HttpLimits:
     gathered: int = 256 * 1024 * 1024
     """Maximum bytes of all bodies being received or handled. Above it the slowest are dropped after `body_grace`;
     if there are none, the one that needs more."""
+    small: int = 256 * 1024
+    """Bytes of a body beyond which it is large: what large bodies have beyond that is at most half of `gathered`, and
+    a quarter for one address."""
     discarded: int = 256 * 1024
     """A refused body up to this size is read to its end, so that the connection can be used again."""
     head_seconds: float = 10

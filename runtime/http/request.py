@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from aiohttp import StreamReader
 
-from runtime.http.body import Bodies, BodyReader
+from runtime.http.body import Bodies, BodyReader, Room
+from runtime.http.client_network import network
 from runtime.http.connection import Connection
 from runtime.http.error import HttpError
 from runtime.http.head import RequestHead
@@ -15,7 +16,7 @@ class Request:
     """`head`: see `RequestHead`. `peer`: the address at the socket's other end (a proxy's, if there is one); None for a
     socket without addresses. `failed`: its body is unavailable, so the start of the next request is unknown."""
 
-    __slots__ = ("_asked", "_bodies", "_connection", "_content", "_held", "failed", "head", "peer")
+    __slots__ = ("_asked", "_bodies", "_connection", "_content", "_room", "failed", "head", "peer")
 
     def __init__(self, head: RequestHead, content: StreamReader, connection: Connection, bodies: Bodies) -> None:
         self.head = head
@@ -25,10 +26,11 @@ class Request:
         self._connection = connection
         self._bodies = bodies
         self._asked = False
-        self._held = 0  # bytes of the body that count in the total of all bodies
+        self._room = Room(bodies)
 
-    async def read(self, limit: int) -> bytes:
-        """Return the raw body; called once. It is not buffered before.
+    async def read(self, limit: int, sender: str | None = None) -> bytes:
+        """Return the raw body; called once. It is not buffered before. `sender`: the address that it is from, if it is
+        not shared by several senders.
 
         Raises `HttpError`: `body_too_large` if it has more than `limit` bytes, `timeout` and `incomplete_body` if it
         does not arrive, `malformed_request` if its chunks are wrong, `overloaded` if all bodies together are too large.
@@ -42,16 +44,21 @@ class Request:
             if length > limit:
                 raise HttpError("body_too_large")
             if length > 0 and self._content.is_eof():
-                return self._take(length)
-            return await self._gather(limit)
+                self._room.take(length)
+                return self._content.read_nowait()
+            return await self._gather(limit, sender)
         except HttpError:
             self.failed = True
             raise
 
+    @property
+    def room(self) -> Room:
+        """The memory of its body."""
+        return self._room
+
     def let_go(self) -> None:
         """Release the body's memory after the request has been handled."""
-        self._bodies.size -= self._held
-        self._held = 0
+        self._room.release()
 
     def unread(self) -> int | None:
         """Return the bytes of the unread body that may still arrive; None if unknown."""
@@ -61,26 +68,20 @@ class Request:
             return 0
         return None if self.head.length < 0 or self.head.expects else self.head.length
 
-    def _take(self, length: int) -> bytes:
-        """Return the part of the body that is already buffered."""
-        if not self._bodies.reserve(length):
-            raise HttpError("overloaded")
-        self._held = length
-        return self._content.read_nowait()
-
-    async def _gather(self, limit: int) -> bytes:
+    async def _gather(self, limit: int, sender: str | None) -> bytes:
         connection, bodies = self._connection, self._bodies
         connection.check_body()
-        gathering = BodyReader(self._content, self.head.length, bodies, bodies.now)
+        self._room.sender = network(sender)
+        gathering = BodyReader(self._content, self.head.length, self._room, bodies.now)
         bodies.gathering.add(gathering)
         connection.begin_body(gathering)
         if self.head.expects and not self._content.total_bytes:
             connection.write(CONTINUE)
         try:
-            body = await gathering.all(limit)
-            self._held, gathering.size = gathering.size, 0
-            return body
+            return await gathering.all(limit)
+        except BaseException:
+            self._room.release()
+            raise
         finally:
             bodies.gathering.discard(gathering)
-            gathering.let_go()
             connection.end_body()

@@ -33,7 +33,7 @@ class Response(NamedTuple):
     close: bool = False
 
 
-class Written(web.StreamResponse):
+class RenderedResponse(web.StreamResponse):
     """A `Response` in the form that aiohttp sends: rendered once, written with a single call."""
 
     def __init__(self, response: Response, *, alive: bool, minor: int = 1, without_body: bool = False) -> None:

@@ -8,15 +8,15 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from aiohttp import StreamReader, web
-from aiohttp.abc import AbstractStreamWriter
-from aiohttp.http import RawRequestMessage
 
-from runtime.http.connection import Connection, Refuse, Shared, say
+from runtime.http.aiohttp_private import BareRequest, RawRequestMessage
+from runtime.http.aiohttp_private import Server as AiohttpServer
+from runtime.http.connection import Connection, ListenerState, Refuse, say
 from runtime.http.error import HttpError
 from runtime.http.head import CHUNKED, head_of
 from runtime.http.limits import HttpLimits
 from runtime.http.request import Request
-from runtime.http.response import Response, Written
+from runtime.http.response import RenderedResponse, Response
 
 SWEEP_SECONDS = 1.0
 """Interval of the deadline checks in seconds: one check for all costs less than a timer for each request."""
@@ -29,20 +29,20 @@ Make = Callable[..., web.BaseRequest]
 """Creates aiohttp's request from its parser's output."""
 
 
-class Listener(web.Server):
+class Listener(AiohttpServer):
     """aiohttp's server with limits, see `HttpLimits`. `shared`: state that its connections share."""
 
     def __init__(
         self,
         handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]],
-        shared: Shared,
+        shared: ListenerState,
         make: Make | None = None,
     ) -> None:
         super().__init__(handler, request_factory=self._begin)
         self.shared = shared
-        self._make = make or self._make_request
-        shared.now = shared.bodies.now = self._loop.time()
-        self._timer = self._loop.call_later(SWEEP_SECONDS, self._sweep)
+        self._make = make or self.make_request
+        shared.now = shared.bodies.now = self.loop.time()
+        self._timer = self.loop.call_later(SWEEP_SECONDS, self._sweep)
 
     def __call__(self) -> Connection:
         return Connection(self, self.shared)
@@ -78,28 +78,10 @@ class Listener(web.Server):
 
     def _sweep(self) -> None:
         shared = self.shared
-        shared.now = shared.bodies.now = now = self._loop.time()
+        shared.now = shared.bodies.now = now = self.loop.time()
         for connection in list(shared.open):
             connection.look(now)
-        self._timer = self._loop.call_later(SWEEP_SECONDS, self._sweep)
-
-
-class _Raw(web.BaseRequest):
-    """aiohttp's request without the parts that only applications need: creating those costs as much as all checks of
-    the head."""
-
-    def __init__(
-        self,
-        message: RawRequestMessage,
-        body: StreamReader,
-        connection: Connection,
-        writer: AbstractStreamWriter,
-        *_: Any,
-    ) -> None:
-        self.parsed = message
-        self.body = self._payload = body
-        self.connection = self._protocol = connection
-        self._payload_writer = writer
+        self._timer = self.loop.call_later(SWEEP_SECONDS, self._sweep)
 
 
 class Server:
@@ -114,7 +96,7 @@ class Server:
         """`refuse` answers requests that never reached the handler. `behind_proxies`: the peer is a proxy, so its
         address does not identify the client."""
         self._handler = handler
-        self._shared = Shared(limits or HttpLimits(), refuse, behind_proxies)
+        self._shared = ListenerState(limits or HttpLimits(), refuse, behind_proxies)
         self.limits = self._shared.limits
         self.bodies = self._shared.bodies
         self.connections = self._shared.open
@@ -123,7 +105,7 @@ class Server:
 
     async def start(self, listener: socket.socket, *, backlog: int = 1024) -> None:
         """Accept connections on `listener`."""
-        self._listener = Listener(self._handle, self._shared, make=_Raw)
+        self._listener = Listener(self._handle, self._shared, make=BareRequest)
         loop = asyncio.get_running_loop()
         self._listening = await loop.create_server(self.accept, sock=listener, backlog=backlog)
 
@@ -141,8 +123,9 @@ class Server:
         await self._listener.shutdown(seconds)
 
     async def _handle(self, raw: web.BaseRequest) -> web.StreamResponse:
-        assert isinstance(raw, _Raw)
-        connection = raw.connection
+        assert isinstance(raw, BareRequest)
+        connection = raw.protocol
+        assert isinstance(connection, Connection)
         try:
             head = head_of(raw.parsed, self.limits)
         except HttpError as problem:
@@ -161,4 +144,4 @@ class Server:
             and unread <= self.limits.discarded
             and not self._shared.draining
         )
-        return Written(response, alive=alive, minor=head.minor, without_body=head.method == "HEAD")
+        return RenderedResponse(response, alive=alive, minor=head.minor, without_body=head.method == "HEAD")

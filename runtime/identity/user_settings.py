@@ -13,7 +13,6 @@ from runtime.clock import Clock, milliseconds
 from runtime.database import bulk
 from runtime.database.connection import Database
 from runtime.database.schema import user_settings
-from runtime.errors import NotFound
 from runtime.identity import users
 
 FRESH_SECONDS: Final = 1.0
@@ -25,7 +24,7 @@ NO_LIMIT: Final = 0
 
 
 Tier = Literal["free", "pro", "enterprise"]
-"""How much users may store in tables and in the key-value store: see `runtime.tables.quota`."""
+"""How much users may store: see `runtime.tables.quota`."""
 
 
 class UserSettings(NamedTuple):
@@ -104,8 +103,7 @@ class UserSettingsStore:
         now = milliseconds(self._clock)
 
         def write(connection: Connection) -> None:
-            if not users.exists(connection, user_id):
-                raise NotFound("there is no such user any more")
+            users.require(connection, user_id)
             bulk.insert(connection, user_settings, ("user_id", "updated_at"), [(user_id, now)], ignore=True)
             row = (user_id, *changes.values(), now)
             bulk.update(connection, user_settings, ("user_id",), (*changes, "updated_at"), [row])

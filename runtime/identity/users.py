@@ -16,8 +16,8 @@ from sqlalchemy import Connection, bindparam, delete, func, select
 
 from runtime.database import bulk
 from runtime.database.connection import Database
-from runtime.database.schema import OWNER, SEALED_TABLES, task_feeds, tokens, users
-from runtime.errors import Conflict, UsageError
+from runtime.database.schema import OWNER, task_feeds, tokens, users
+from runtime.errors import Conflict, NotFound, UsageError
 from runtime.suggestions import unknown_name
 
 ID: Final = "id:"
@@ -103,15 +103,9 @@ def removals(connection: Connection, user_ids: Collection[str]) -> dict[str, str
     """Return those of these ids that are of no user: None for one of whom nothing is kept, OWNER for one whose data was
     kept and is sealed with the owner's key."""
     rows = {row.user_id: row for row in connection.execute(select(users))}
-    absent = {each for each in user_ids if each not in rows}
-    for table in SEALED_TABLES if absent else ():
-        # Earlier versions recorded nothing of a user whose data was kept; it has a key of its own.
-        absent -= set(connection.execute(select(table.c.user_id).distinct()).scalars())
-    there = {each: rows[each] for each in user_ids if each in rows and rows[each].name is None}
-    return {
-        **dict.fromkeys(absent),
-        **{each: OWNER if row.removed_at is None else None for each, row in there.items()},
-    }
+    absent = {each: None for each in user_ids if each not in rows}
+    removed = [rows[each] for each in user_ids if each in rows and rows[each].name is None]
+    return absent | {row.user_id: OWNER if row.removed_at is None else None for row in removed}
 
 
 def exists(connection: Connection, user_id: str) -> bool:
@@ -119,6 +113,17 @@ def exists(connection: Connection, user_id: str) -> bool:
     if user_id == OWNER:
         return True
     return connection.execute(_EXISTING, {"user": user_id}).first() is not None
+
+
+def require(connection: Connection, user_id: str) -> None:
+    """Raise NotFound unless the user exists, as `exists` does."""
+    if not exists(connection, user_id):
+        raise removed_error()
+
+
+def removed_error() -> NotFound:
+    """Return the error for a user who was removed."""
+    return NotFound("there is no such user any more")
 
 
 def remove(connection: Connection, user_id: str, now: int | None = None) -> int | None:

@@ -50,7 +50,7 @@ async def ask(
         message = f"the admin socket {address} cannot be used: {error.strerror or error}"
         raise BackendFailure({"code": "provider_unavailable", "message": message}) from None
     try:
-        body = json.dumps(dict(parameters)).encode()
+        body = json.dumps({"parameters": dict(parameters)}).encode()
         head = (
             f"POST /v1/{name} HTTP/1.0\r\nHost: symbiont\r\nContent-Type: application/json\r\nAccept: {LINES}\r\n"
             f"{ABANDON_HEADER}: yes\r\n{CLIENT_HEADER}: mcp\r\n{ROOT_HEADER}: {root}\r\n"
@@ -100,7 +100,7 @@ async def _lines(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
 
 
 def _failed(error: Mapping[str, Any]) -> BackendFailure:
-    """Return the failure of an operation's error; errors of older versions have no code."""
+    """Return the failure of an operation's error; errors of the admin socket itself have no code."""
     code = "invalid_params" if error.get("exit_code") == 2 else "provider_unavailable"
     known = {"code": code, "message": error.get("message", "it failed")}
     hint = {"hint": error["hint"]} if error.get("hint") else {}

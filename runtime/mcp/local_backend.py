@@ -9,6 +9,7 @@ from typing import Any
 
 import structlog
 
+from runtime.agents.reply.arguments import client_arguments
 from runtime.errors import SymbiontError
 from runtime.identity.caller import Caller, Scope
 from runtime.mcp.backend import BackendAnswer, BackendFailure, Progress
@@ -56,6 +57,7 @@ class LocalBackend:
             async with self._open_context(self._caller, progress or no_progress) as context:
                 if (tool := self._tools.get(name)) is not None:
                     context.switches.need(tool.stopped_by)
+                    arguments = client_arguments(arguments, tool.schema)
                 text = (await self._tools.call(name, context, arguments)).model_dump_json()
         except SymbiontError as error:
             raise BackendFailure(failure_of(error, self._tools.get(name), self._caller).json()) from None

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from importlib import metadata
 from typing import Any, Final, NamedTuple, TypeVar
 
 from mcp.server.caching import CacheHint
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 
 # Not `MCPServer`: its tools are registered once for all callers, from functions whose signatures it parses. Here tools
-# are a table that already contains their schemas, and the list depends on the caller. So the server consists of four
-# handlers.
+# are a table that already contains their schemas, and the list depends on the caller. So the server consists of a
+# few handlers.
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
@@ -22,6 +21,7 @@ from mcp_types import (
     ReadResourceRequestParams,
 )
 
+from dslc.version import version
 from runtime.mcp import listing
 from runtime.mcp.backend import BackendAnswer, BackendFailure, McpBackend
 from runtime.mcp.listing import ListedTool
@@ -81,6 +81,7 @@ RESOURCE_NOT_FOUND: Final = -32002
 # The lists change with the program alone; contents may change at any time.
 _HINTS: Final[dict[Any, CacheHint]] = {
     "tools/list": CacheHint(ttl_ms=60_000, scope="private"),
+    "prompts/list": CacheHint(ttl_ms=60_000, scope="private"),
     "resources/list": CacheHint(ttl_ms=60_000, scope="private"),
     "resources/templates/list": CacheHint(ttl_ms=60_000, scope="private"),
     "resources/read": CacheHint(ttl_ms=0, scope="private"),
@@ -97,7 +98,7 @@ def make_server(client_of: ClientOf) -> Server[Any]:
     """Return a server that calls `client_of` for the client of each request."""
     server: Server[Any] = Server(
         NAME,
-        version=metadata.version("symbiont"),
+        version=version(),
         title="Symbiont memory",
         instructions=INSTRUCTIONS,
         cache_hints=_HINTS,
@@ -126,6 +127,7 @@ def make_server(client_of: ClientOf) -> Server[Any]:
     # Plain JSON is passed through: the SDK validates every result against the schema of the negotiated version.
     server.add_request_handler("tools/list", PaginatedRequestParams, list_tools)
     server.add_request_handler("tools/call", CallToolRequestParams, call_tool)
+    server.add_request_handler("prompts/list", PaginatedRequestParams, _prompts)
     server.add_request_handler("resources/list", PaginatedRequestParams, list_resources)
     server.add_request_handler("resources/templates/list", PaginatedRequestParams, list_templates)
     server.add_request_handler("resources/read", ReadResourceRequestParams, read_resource)
@@ -144,6 +146,11 @@ def make_server(client_of: ClientOf) -> Server[Any]:
     return server
 
 
+async def _prompts(_request: Request, _params: PaginatedRequestParams) -> dict[str, Any]:
+    """Return no prompts: some clients drop a server that does not know the method."""
+    return _DONE | {"prompts": []}
+
+
 async def _resources(client: McpClient) -> Sequence[Mapping[str, Any]]:
     return listing.resources(client.backend.may) if await client.has("collections", read_only=True) else ()
 
@@ -157,7 +164,7 @@ async def _called(request: Request, client: McpClient, params: CallToolRequestPa
         raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name[:200]}{hint}")
     if row.may_read and not row.only_reads(params.arguments or {}) and not await client.has(row.group, read_only=False):
         failure = {
-            "code": "invalid_params",
+            "code": "forbidden",
             "message": "this may change something, and only reading was chosen",
             "field": "query",
             "hint": "a SELECT is possible",
@@ -190,10 +197,11 @@ def _result(answer: BackendAnswer, *, failed: bool) -> dict[str, Any]:
 
 
 async def _asked(work: Coroutine[Any, Any, T], *, absent: int = INVALID_PARAMS) -> T:
-    """Return the result of `work`. Raises its failure as an error of the protocol, with the code `absent` if the
-    call was wrong."""
+    """Return the result of `work`. Raises its failure as an error of the protocol, with the code `absent` if what
+    it names does not exist."""
     try:
         return await with_progress(lambda _: work, None)
     except BackendFailure as failed:
-        code = absent if failed.failure.get("code") == "invalid_params" else INTERNAL_ERROR
+        wrong = {"not_found": absent, "invalid_params": INVALID_PARAMS, "forbidden": INVALID_PARAMS}
+        code = wrong.get(str(failed.failure.get("code")), INTERNAL_ERROR)
         raise MCPError(code, failed.line(), {"error": dict(failed.failure)}) from None

@@ -54,14 +54,14 @@ async def serve_stdio(server: Server[Any]) -> None:
         to_server, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         outgoing, to_client = anyio.create_memory_object_stream[SessionMessage](0)
         async with anyio.create_task_group() as tasks:
-            refused, asked = outgoing.clone(), _Asked()
+            refused, asked = outgoing.clone(), _OpenRequests()
             tasks.start_soon(_write, to_client, sink, asked, tasks.cancel_scope.cancel)
             tasks.start_soon(_read, source, to_server, refused, asked)
             await server.run(incoming, outgoing, server.create_initialization_options())
             tasks.cancel_scope.cancel()
 
 
-class _Asked:
+class _OpenRequests:
     """The requests that have not been answered yet."""
 
     def __init__(self) -> None:
@@ -95,7 +95,7 @@ class _Asked:
 
 
 async def _read(
-    source: int, to_server: Incoming, refused: MemoryObjectSendStream[SessionMessage], asked: _Asked
+    source: int, to_server: Incoming, refused: MemoryObjectSendStream[SessionMessage], asked: _OpenRequests
 ) -> None:
     async with to_server, refused:
         async for read in _lines(source):
@@ -173,7 +173,7 @@ async def _lines(source: int) -> AsyncIterator[bytes | None]:
         yield None if size > LONGEST_LINE else b"".join(parts)
 
 
-async def _write(to_client: Outgoing, sink: int, asked: _Asked, end: Callable[[], None]) -> None:
+async def _write(to_client: Outgoing, sink: int, asked: _OpenRequests, end: Callable[[], None]) -> None:
     writing = SideThread("standard output")
     async with to_client:
         async for each in to_client:

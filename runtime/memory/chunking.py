@@ -165,7 +165,7 @@ def _cut(text: str, start: int, end: int, size: int) -> Iterator[tuple[int, int]
         yield start, end
 
 
-class _Open:
+class _OpenBlock:
     """The block that lines are added to."""
 
     def __init__(self, kind: str, start: int, end: int, fence: str = "") -> None:
@@ -188,7 +188,7 @@ class _Open:
 
 def _blocks(text: str) -> Iterator[_Block]:
     """Yield the blocks of the text; only white space is between them."""
-    at: _Open | None = None
+    at: _OpenBlock | None = None
     blank = False
     for match in _LINE.finditer(text):
         start, line = match.start(), match[0]
@@ -215,7 +215,7 @@ def _blocks(text: str) -> Iterator[_Block]:
         if kind == "heading":
             yield _Block(start, end, heading=True)
         elif at is None:
-            at = _Open(kind, start, end, _fence(line))
+            at = _OpenBlock(kind, start, end, _fence(line))
         else:
             at.add(start, end, part=part)
         blank = False
@@ -234,7 +234,7 @@ def _kind(line: str) -> str | None:
     return "table" if _TABLE_ROW.match(line) else None
 
 
-def _goes_on(at: _Open, line: str, *, blank: bool) -> bool:
+def _goes_on(at: _OpenBlock, line: str, *, blank: bool) -> bool:
     """True if an ordinary line belongs to the previous block."""
     if at.kind == "list":
         return not blank or line.startswith((" ", "\t"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final
@@ -99,6 +100,6 @@ async def _agents(memory: OpenMemory) -> AsyncIterator[str]:
 
 def _last_moment(identity: str, now: float) -> float:
     """Return the latest scheduled time of this store, in Unix seconds."""
-    spread = int.from_bytes(hashlib.sha256(identity.encode()).digest()[:4]) % SPREAD
+    spread = int.from_bytes(hashlib.sha256(os.fsencode(identity)).digest()[:4]) % SPREAD
     at = COMPACTION_AT + spread
     return now - (now - at) % DAY

@@ -11,7 +11,16 @@ from typing import Annotated, Any, Literal, NamedTuple
 from urllib.parse import quote
 from uuid import NAMESPACE_URL, UUID, uuid5
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    FailFast,
+    Field,
+    model_validator,
+)
 
 MemoryType = Literal["episodic", "semantic", "procedural"]
 
@@ -52,6 +61,13 @@ def _in_utc(time: datetime) -> datetime:
 ItemText = Annotated[str, BeforeValidator(_well_formed)]
 """A text that UTF-8 can encode."""
 
+_Texts = Annotated[tuple[ItemText, ...], FailFast()]
+
+
+def from_delivery(webhook: str | None = None) -> str:
+    """Return what a text says that was written by a run which a delivery woke: it may be a stranger's."""
+    return f"from a delivery of {webhook}" if webhook else "from a delivery"
+
 
 def tag_form(tag: str) -> str:
     """Return a tag as it is stored and compared: in Unicode NFC, as texts are hashed."""
@@ -80,7 +96,7 @@ class Provenance(BaseModel):
     confidence: Annotated[float, Field(ge=0, le=1)] | None = None
     risk_tier: RiskTier | None = None
     git_commit: ItemText | None = None
-    sources: tuple[ItemText, ...] = ()
+    sources: _Texts = ()
     run_id: ItemText | None = None
     said_by: SaidBy | None = None
 
@@ -111,11 +127,11 @@ class Item(BaseModel):
     memory_type: MemoryType
     timestamp: Annotated[AwareDatetime, AfterValidator(_in_utc)]
     source_uri: ItemText | None = None
-    other_sources: Annotated[tuple[ItemText, ...], AfterValidator(lambda sources: tuple(sorted(set(sources))))] = ()
+    other_sources: Annotated[_Texts, AfterValidator(lambda sources: tuple(sorted(set(sources))))] = ()
     chunk_hash: str = ""
-    tags: Annotated[tuple[ItemText, ...], AfterValidator(lambda tags: tuple(sorted(set(map(tag_form, tags)))))] = ()
+    tags: Annotated[_Texts, AfterValidator(lambda tags: tuple(sorted(set(map(tag_form, tags)))))] = ()
     text: ItemText
-    source_memory_ids: tuple[ItemText, ...] = ()
+    source_memory_ids: _Texts = ()
     provenance: Provenance = NOTHING_KNOWN
     subject: ItemText | None = None
     replaces: ItemText | None = None
@@ -152,6 +168,14 @@ def normalised(text: str) -> str:
     if text.isascii() and text.isprintable() and "  " not in text:
         return text.strip(" ")  # a shortcut with the same result, several times faster; it applies to most texts
     return " ".join(unicodedata.normalize("NFC", well_formed(text)).split())
+
+
+def delivery_origin(item: Item) -> str | None:
+    """Return that an item is from a delivery, as contexts and hits say it; None if it is not."""
+    author = item.provenance.author or ""
+    if author.startswith(from_delivery()):
+        return author
+    return from_delivery() if is_delivery(item.source_uri) else None
 
 
 def chunk_hash(text: str) -> str:

@@ -25,13 +25,13 @@ from runtime.memory.indexing.indexer import Indexer, Start
 from runtime.memory.indexing.progress import Progress, SyncReport
 from runtime.memory.item import Item
 from runtime.memory.store import Store
-from runtime.memory.store_types import Compaction, ItemLocation, Scan, Upserted
+from runtime.memory.store_types import Compaction, ItemLocation, Scan, UpsertResult
 from runtime.models.calls.call import BACKGROUND, CallOwner
 from runtime.models.client import ModelClient, open_client
 from runtime.search.embedding import default_embedding, open_embedding
 from runtime.search.embedding.embedder import Embedder
 from runtime.search.engine import SearchAnswer, search
-from runtime.search.entry import ALL_SUBJECTS, WantedSubject
+from runtime.search.entry import ALL_SUBJECTS, EntryFilter, WantedSubject
 from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable, IndexFailed
 from runtime.search.index.index import IndexStats
 from runtime.search.question import Question
@@ -304,14 +304,10 @@ class OpenMemory:
         try:
             count = await self.store.forget_user(user_id, agent_id=agent_id)
         finally:
-            problems = list((await self._indexer.sync(agent_id)).problems)
-        try:
-            await self._indexer.index.tend()
-        except IndexFailed as error:
-            problems.append(error.line())
+            problems = (await self._indexer.sync(agent_id)).problems
         return count, tuple(dict.fromkeys(problems))
 
-    async def upsert(self, items: Iterable[Item], *, keep: frozenset[str] = frozenset()) -> Upserted:
+    async def upsert(self, items: Iterable[Item], *, keep: frozenset[str] = frozenset()) -> UpsertResult:
         """Do `Store.upsert`; the index follows in the background."""
         return await self.store.upsert(items, keep=keep)
 
@@ -363,7 +359,7 @@ class OpenMemory:
 
     async def index_stats(self, agent_id: str | None = None) -> IndexStats:
         """Return the size of the index, for one agent or for all. Raises IndexFailed."""
-        return await self._indexer.index.stats(agent_id)
+        return await self._indexer.index.stats(EntryFilter(agent=agent_id))
 
     async def close(self) -> None:
         """Close what `open_memory` opened."""

@@ -28,7 +28,7 @@ from runtime.memory.store_types import (
     Scan,
     StoreProblem,
     StoreStats,
-    Upserted,
+    UpsertResult,
     position_of,
 )
 
@@ -63,6 +63,8 @@ class Store(ABC):
     def __init__(self, clock: Clock = SYSTEM) -> None:
         self._clock = clock
         self._listeners: list[_Listener] = []
+        self.on_written: Callable[[Sequence[Item]], None] = lambda items: None
+        """Called with the items that `append` and `edit` have written."""
 
     @property
     @abstractmethod
@@ -112,7 +114,9 @@ class Store(ABC):
         agent; then none is written.
         """
         clean = await _clean(items)
-        return await self._append(clean, gates or {}) if clean else ()
+        written = await self._append(clean, gates or {}) if clean else ()
+        self.on_written(written)
+        return written
 
     @final
     async def preview(self, items: Iterable[Item], *, gates: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
@@ -121,7 +125,7 @@ class Store(ABC):
         return await self._preview(await _clean(items), gates or {})
 
     @final
-    async def upsert(self, items: Iterable[Item], *, keep: frozenset[str] = frozenset()) -> Upserted:
+    async def upsert(self, items: Iterable[Item], *, keep: frozenset[str] = frozenset()) -> UpsertResult:
         """Store these items, each once for its user, agent, project_id and chunk_hash; on return they are on disk.
 
         An item that exists with the same memory_type, tags and sources, or comes earlier in `items`, is skipped; a
@@ -136,7 +140,7 @@ class Store(ABC):
         if unknown:
             raise ValueError(f"an upsert cannot keep {', '.join(sorted(unknown))}")
         clean = await _clean(items)
-        return await self._upsert(clean, keep) if clean else Upserted()
+        return await self._upsert(clean, keep) if clean else UpsertResult()
 
     @final
     async def replace(self, item: Item) -> Item:
@@ -163,7 +167,9 @@ class Store(ABC):
             raise RefusedItem(
                 f"a text of {len(text)} characters is too large", hint=f"at most {LARGEST_TEXT} characters"
             )
-        return await self._edit(memory_id, _redacted_text(text), agent_id)
+        edited = await self._edit(memory_id, _redacted_text(text), agent_id)
+        self.on_written((edited,))
+        return edited
 
     @final
     async def delete(self, memory_id: str, *, agent_id: str | None = None) -> None:
@@ -309,7 +315,7 @@ class Store(ABC):
     async def _preview(self, items: tuple[Item, ...], gates: Mapping[str, str]) -> list[dict[str, Any]]:
         return [item.model_dump(mode="json") for item in items]
 
-    async def _upsert(self, items: tuple[Item, ...], keep: frozenset[str]) -> Upserted:
+    async def _upsert(self, items: tuple[Item, ...], keep: frozenset[str]) -> UpsertResult:
         raise NotImplementedError
 
     async def _replace(self, item: Item) -> Item:
@@ -393,6 +399,11 @@ async def _clean(given: Iterable[Item]) -> tuple[Item, ...]:
     if characters > _ON_THE_LOOP:
         return await asyncio.to_thread(_redacted, items)
     return _redacted(items)
+
+
+def text_bytes(item: Item) -> int:
+    """Return the bytes of all texts of an item, which count towards what its user may store."""
+    return sum(len(text.encode()) for text in (item.text, *_texts(item)))
 
 
 def _texts(item: Item) -> list[str]:

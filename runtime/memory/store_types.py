@@ -168,7 +168,7 @@ class StoreStats(NamedTuple):
     problems: tuple[StoreProblem, ...] = ()
 
 
-class Upserted(NamedTuple):
+class UpsertResult(NamedTuple):
     """The result of an upsert: new items, changed items, and the number of those that existed unchanged or came
     twice."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from importlib import metadata
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import (
@@ -17,6 +16,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
+from dslc.version import commit, version
 from runtime.metrics.instruments import Counter, DeliveryCounter, Gauge, PairCounter
 from runtime.metrics.metrics import Instrument, Metrics
 
@@ -43,8 +43,9 @@ class Exposition(Collector):
         """Yield every metric family with its present values."""
         for instrument in self._metrics.all:
             yield _family(instrument)
-        build = {"version": metadata.version("symbiont")}
-        yield InfoMetricFamily("symbiont_build", "The version of Symbiont.", value=build)
+        known = commit()
+        build = {"version": version(), **({"commit": known} if known else {})}
+        yield InfoMetricFamily("symbiont_build", "The version of Symbiont, and its commit.", value=build)
 
 
 def _family(instrument: Instrument) -> Metric:

@@ -34,8 +34,8 @@ TOKENS: Final = ("in", "out", "cached")
 RELOADS: Final = ("loaded", "unchanged", "refused")
 
 TOOL_CALLS: Final = (
-    *("done", "invalid_params", "provider_unavailable", "upsert_failed", "quota_exceeded", "rate_limited"),
-    *("cancelled", "failed"),
+    *("done", "invalid_params", "not_found", "forbidden", "conflict", "provider_unavailable", "upsert_failed"),
+    *("quota_exceeded", "rate_limited", "cancelled", "failed"),
 )
 """Outcomes of a call of a tool: `done`, the kind of its failure, `cancelled`, `failed` by an error of the program."""
 
@@ -88,6 +88,7 @@ class Metrics:
         )
         self.generation = Gauge("symbiont_generation", "The number of the program that is served, from 1.")
         self.webhooks = Gauge("symbiont_webhooks", "Webhooks, by state: mounted or not.", "state")
+        self.red_checks = Gauge("symbiont_red_checks", "What was last seen RED, by check.", "check")
         self.connections = Gauge("symbiont_connections", "Open connections of senders.")
         self.storage_up = Gauge("symbiont_storage_up", "1 while deliveries can be stored, 0 while they are refused.")
         self.commit_seconds = Histogram(

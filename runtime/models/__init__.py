@@ -89,18 +89,17 @@ MODELS = table_of(
         ModelRow(
             name="groq",
             title="Groq",
-            doc="A model that Groq runs. The redacted text is sent to it.",
-            options_path="runtime.models.direct.options:GroqOptions",
-            opener_path="runtime.models.direct.providers:open_groq",
+            doc="A model that Groq runs, by its own API. The redacted text is sent to it.",
+            options_path="runtime.models.openai_providers:GroqOptions",
+            opener_path="runtime.models.openai_providers:open_groq",
             doc_url="https://console.groq.com/docs/api-reference",
-            extra="models",
         ),
         ModelRow(
             name="mistral",
             title="Mistral",
             doc="A model of Mistral, by its own API. The redacted text is sent to it.",
-            options_path="runtime.models.mistral:MistralOptions",
-            opener_path="runtime.models.mistral:open_mistral",
+            options_path="runtime.models.openai_providers:MistralOptions",
+            opener_path="runtime.models.openai_providers:open_mistral",
             doc_url="https://docs.mistral.ai/api",
         ),
         ModelRow(

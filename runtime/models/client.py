@@ -23,17 +23,22 @@ from runtime.models.calls.call import CallOwner, Purpose
 from runtime.models.calls.counted_calls import CallContext, CallKind, CountedCalls
 from runtime.models.calls.option_key import option_key
 from runtime.models.calls.price import BlockPrice, Price, PublishedPrice
+from runtime.models.calls.published_window import published_window
 from runtime.models.calls.service import ServiceAway, Services
 from runtime.models.model import (
+    DEFAULT_WINDOW,
     AccessRefused,
     Model,
     ModelRefused,
     ModelUnavailable,
     NoSuchModel,
     Problem,
+    Window,
+    WindowExceeded,
     without_reasoning,
 )
 from runtime.models.request import Reply, Request, Usage, prompt_request, request_tokens
+from runtime.models.window_errors import stated_window
 from runtime.outbound.http import CallFailed
 
 _SECONDS: Final = 120.0
@@ -43,7 +48,7 @@ LONGEST_WAIT_SECONDS: Final = 5.0
 without taking a worker from others."""
 Count = Callable[[str], int]
 # Options that change how a model is called, and not which one.
-_POLICY: Final = frozenset({"timeout", "context", "model"})
+_POLICY: Final = frozenset({"timeout", "context", "model", "window", "reasoning", "stream", "keep_alive", "extra"})
 
 
 class CountedModel:
@@ -64,6 +69,9 @@ class CountedModel:
             row.name,
             option_key({name: value for name, value in whole.items() if name not in _POLICY}),
         )
+        self._window: object = block.window or whole.get("window")
+        self._stated: dict[str, int] = {}
+        """The windows of the service's models, as it said them when it refused a larger request."""
         self._context = context
         self.calls = self._counted(_price(block, self._url))
 
@@ -84,6 +92,23 @@ class CountedModel:
             price=price,
             longest_wait=LONGEST_WAIT_SECONDS,
         )
+
+    async def window(self) -> Window:
+        """Return the window: the block's or that of the service's options, else what the service says, else what is
+        published of the model, else a default; a smaller one that the service said when it refused a request counts
+        before all of them. Raises nothing."""
+        window = await self._assumed_window()
+        stated = self._stated.get(self.model.model, window.tokens)
+        return window if window.tokens <= stated else Window(stated, "service")
+
+    async def _assumed_window(self) -> Window:
+        if isinstance(self._window, int):
+            return Window(self._window, "program")
+        said = await self.model.window()
+        if said is not None:
+            return said
+        known = await published_window(self.model.name, self._url, self.model.model)
+        return Window(DEFAULT_WINDOW, "default") if known is None else Window(known, "known")
 
     @property
     def reads_schema(self) -> bool:
@@ -147,6 +172,10 @@ class CountedModel:
         except CallFailed as failure:
             message = f"the model {self.model.name} is unavailable: {failure}"
             error = ModelUnavailable(message, hint=failure.hint, retry_after=failure.retry_after)
+        except WindowExceeded as refusal:
+            if (stated := stated_window(str(refusal))) is not None:
+                self._stated[self.model.model] = stated
+            raise
         except (AccessRefused, NoSuchModel) as refusal:
             self.calls.service.refused = refusal.line()
             raise
@@ -290,14 +319,28 @@ class ModelClient:
         """What `problems` returns, as the last calls and looks have shown it. Asks nothing."""
         return [counted.known_problem for counted in (self._first, *self._fallback)]
 
-    async def window(self) -> int | None:
-        """Return the tokens that a request and its reply may have together: the block's, else what the service or the
-        options say; None if unknown. Raises nothing."""
-        return self.block.window if self.block.window is not None else await self._first.model.window()
+    async def window(self) -> Window:
+        """Return the window, see `CountedModel.window`."""
+        return await self._first.window()
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int] | None:
         """Return the number of tokens of each text by the model's own tokenizer; None if that is not available."""
         return await self._first.model.count_tokens(texts)
+
+    @property
+    def unopened_reasoning(self) -> bool:
+        """True if the model was seen to reason without a mark at the begin: what it writes first may be reasoning."""
+        return self._first.model.unopened_reasoning
+
+    def note_unopened_reasoning(self, reply: Reply) -> None:
+        """Note that the model of a reply reasons so, if it is this one."""
+        if reply.model == f"{self.name}/{self.model}":
+            self._first.model.unopened_reasoning = True
+
+    def others(self, request: Request) -> ModelClient | None:
+        """Return a client of the fallbacks that can be asked this; None without any."""
+        others = self._order(request)[1:]
+        return ModelClient(others[0], others[1:]) if others else None
 
     def alone(self, model: str | None = None) -> ModelClient:
         """Return a client without fallbacks; with `model`, of another model of the same service."""

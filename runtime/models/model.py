@@ -6,13 +6,25 @@ import copy
 import re
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Sequence
-from typing import Final, NamedTuple, Self
+from typing import Final, Literal, NamedTuple, Self
 
 from runtime.errors import Away, GiveUp, SymbiontError, UsageError
 from runtime.models.request import Reply, Request, prompt_request
 
 # Some services return the reasoning of a model between these tags, before the answer.
 _REASONING: Final = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
+
+
+DEFAULT_WINDOW: Final = 32_768
+"""Tokens of a window that nothing says."""
+
+
+class Window(NamedTuple):
+    """Tokens that a request and its reply may have together. `source`: who says so: the program, the service (or the
+    file of a local model), the published data of known models, or nobody."""
+
+    tokens: int
+    source: Literal["program", "service", "known", "default"]
 
 
 class ModelUnavailable(Away):
@@ -34,6 +46,12 @@ class NoSuchModel(ModelRefused):
 
 class AccessRefused(ModelRefused):
     """The service refuses every request: its key is missing or wrong, or may not use the model."""
+
+
+class RequestRefused(ModelRefused):
+    """The service refuses what this request says, such as by a filter of contents. Another one may be answered."""
+
+    cause = "request_refused"
 
 
 class WindowExceeded(ModelRefused):
@@ -67,6 +85,8 @@ class Model(ABC):
     """True if a schema takes tokens of the request; False if replies are held to it by a grammar alone."""
     native_calls: bool = False
     """True if tools can be offered by the model's own interface."""
+    unopened_reasoning: bool = False
+    """True if a reply had the end of a reasoning without its begin, which is in the prompt of some templates."""
 
     @abstractmethod
     async def reply(self, request: Request) -> Reply:
@@ -100,9 +120,8 @@ class Model(ABC):
         """True if the service answers at all. Cheap and raises nothing, as `problem`."""
         return await self.problem() is None
 
-    async def window(self) -> int | None:
-        """Return the tokens that a request and its reply may have together, as the service or the options say; None if
-        unknown. Cached. Raises nothing."""
+    async def window(self) -> Window | None:
+        """Return the window as the service or the options say it; None if they do not. Cached. Raises nothing."""
         return None
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int] | None:

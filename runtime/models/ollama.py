@@ -7,7 +7,7 @@ part; `GET /api/tags` (https://docs.ollama.com/api/tags) lists the models.
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Set
+from collections.abc import Mapping, Set
 from datetime import timedelta
 from typing import Any, ClassVar, Final, Self
 
@@ -17,9 +17,10 @@ from pydantic import Field
 from dslc.blocks.block import GroupModel
 from dslc.blocks.values.types import Duration, Url
 from runtime.clock import SYSTEM, Clock
-from runtime.models.model import NoSuchModel, Problem
+from runtime.models.answers.partial_reply import PartialReply, arguments_of, count
+from runtime.models.model import NoSuchModel, Problem, Window
 from runtime.models.openai_chat import tool_json
-from runtime.models.partial_reply import PartialReply, arguments_of, count
+from runtime.models.options import ExtraFields, Reasoning, extra_field, merged, reasoning_field, stream_field
 from runtime.models.reachability import LOOK_SECONDS, Reachability
 from runtime.models.remote import RemoteModel
 from runtime.models.request import Finish, Message, Reply, Request, Usage
@@ -47,6 +48,15 @@ class OllamaOptions(GroupModel):
         description="Maximum tokens that the model reads and writes in one request (`num_ctx`); more tokens take more "
         "memory there.",
     )
+    reasoning: Reasoning | None = reasoning_field("`think`")
+    stream: bool = stream_field()
+    keep_alive: Duration | None = Field(
+        default=None,
+        description="For how long Ollama keeps the model in memory after a call; `0s` unloads it at once. The default "
+        "is Ollama's, five minutes.",
+        examples=["1h"],
+    )
+    extra: ExtraFields = extra_field("options", '{"top_k": 20}')
     timeout: Duration = Field(
         default=timedelta(minutes=2),
         ge=timedelta(seconds=1),
@@ -73,9 +83,25 @@ class OllamaModel(RemoteModel):
         self._service = OllamaService(options.url, "the model ollama")
         super().__init__(options.model, self._service.host, options.timeout.total_seconds(), caller=caller, clock=clock)
         self._context = options.context
+        self._given = "context" in options.model_fields_set
+        self._options = options
 
-    async def window(self) -> int | None:
-        return self._context
+    async def window(self) -> Window | None:
+        trained = await self._said_window()
+        if trained is not None and trained < self._context:
+            # Ollama lowers `num_ctx` to it, and says so only in its log.
+            return Window(trained, "service")
+        return Window(self._context, "program" if self._given else "default")
+
+    async def _ask_window(self) -> int | None:
+        """Return the context length with which the model was trained, by Ollama's description of it:
+        https://docs.ollama.com/api-reference/show-model-details."""
+        url = self._service.url("show")
+        shown = await self._caller.post_json(url, {"model": self.model}, timeout_seconds=LOOK_SECONDS, tries=1)
+        about = shown.get("model_info") if isinstance(shown, dict) else None
+        if not isinstance(about, dict):
+            return None
+        return count(about.get(f"{about.get('general.architecture')}.context_length"))
 
     def with_model(self, model: str) -> Self:
         other = super().with_model(model)
@@ -97,26 +123,25 @@ class OllamaModel(RemoteModel):
         body: dict[str, Any] = {
             "model": self.model,
             "messages": _messages(request.messages),
-            "stream": stream,
+            "stream": stream and self._options.stream,
             # Otherwise the oldest messages are left out without notice.
             "truncate": False,
             "options": options,
         }
         if not request.reasoning:
             body["think"] = False
+        elif self._options.reasoning is not None:
+            body["think"] = self._options.reasoning
+        if self._options.keep_alive is not None:
+            body["keep_alive"] = int(self._options.keep_alive.total_seconds())
         if request.tools:
             body["tools"] = [tool_json(tool) for tool in request.tools]
         if request.schema is not None:
             body["format"] = dict(request.schema)
-        return {name: value for name, value in body.items() if name not in unknown}
+        return merged({name: value for name, value in body.items() if name not in unknown}, self._options.extra)
 
-    def _reading(self) -> _Reading:
-        return _Reading()
-
-    async def _events(self, lines: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-        async for line in lines:
-            if line.strip():
-                yield line
+    def _reading(self) -> _ReplyReader:
+        return _ReplyReader()
 
     async def _look(self) -> Problem | None:
         try:
@@ -163,6 +188,38 @@ def _message(message: Message, names: Mapping[str, str]) -> dict[str, Any]:
     return told
 
 
+class _ReplyReader:
+    """Reads an answer, or the parts of a streamed one."""
+
+    def __init__(self) -> None:
+        self._reply = PartialReply()
+        self._begun = False
+        self.complete = False
+
+    def feed(self, part: Any) -> str:
+        answer = msgspec.convert(part, _Answer)
+        self._begun = True
+        message = answer.message
+        shown = self._reply.add_text(message.content or "")
+        self._reply.add_reasoning(message.thinking or "")
+        for call in message.tool_calls or ():
+            # Each call arrives whole.
+            self._reply.add_call(call.function.name, call.function.arguments, call.id or "")
+        if answer.done:
+            self.complete = True
+            self._reply.finish = _FINISHES.get(answer.done_reason or "", "stop")
+            self._reply.usage = Usage(tokens_in=count(answer.prompt_eval_count), tokens_out=count(answer.eval_count))
+        return shown
+
+    def end(self) -> None:
+        self.complete = True
+
+    def whole(self) -> Reply:
+        if not self._begun:
+            raise ValueError("no message")
+        return self._reply.whole()
+
+
 class _Function(msgspec.Struct):
     name: str
     arguments: Any = None
@@ -170,10 +227,11 @@ class _Function(msgspec.Struct):
 
 class _Call(msgspec.Struct):
     function: _Function
+    id: str | None = None
 
 
 class _Message(msgspec.Struct):
-    content: str = ""
+    content: str | None = None
     thinking: str | None = None
     tool_calls: list[_Call] | None = None
 
@@ -184,27 +242,3 @@ class _Answer(msgspec.Struct):
     done_reason: str | None = None
     prompt_eval_count: Any = None
     eval_count: Any = None
-
-
-class _Reading:
-    """Reads an answer, or the parts of a streamed one."""
-
-    def __init__(self) -> None:
-        self._reply = PartialReply()
-        self.complete = False
-
-    def feed(self, part: Any) -> str:
-        answer = msgspec.convert(part, _Answer)
-        self._reply.add_text(answer.message.content)
-        self._reply.add_reasoning(answer.message.thinking or "")
-        for call in answer.message.tool_calls or ():
-            # Each call arrives whole and without an id.
-            self._reply.add_call(None, None, call.function.name, call.function.arguments)
-        if answer.done:
-            self.complete = True
-            self._reply.finish = _FINISHES.get(answer.done_reason or "", "stop")
-            self._reply.usage = Usage(tokens_in=count(answer.prompt_eval_count), tokens_out=count(answer.eval_count))
-        return answer.message.content
-
-    def whole(self) -> Reply:
-        return self._reply.whole()

@@ -8,36 +8,55 @@ support the older `max_tokens`.
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Set
-from contextlib import aclosing
+from collections.abc import Mapping, Set
 from http import HTTPStatus
 from typing import Annotated, Any, ClassVar, Final
+from urllib.parse import urljoin
 
+from msgspec import structs
 from pydantic import Field
 
 from dslc.blocks.block import GroupModel
-from dslc.blocks.values.types import Duration, Form, HeaderName, HeaderValue, SecretReference, Url
+from dslc.blocks.values.types import ContextTokens, Duration, Form, HeaderName, HeaderValue, SecretReference, Url
 from runtime.clock import SYSTEM, Clock
-from runtime.models.model import AccessRefused, Problem
+from runtime.models.answers.partial_reply import count
+from runtime.models.model import AccessRefused, Problem, Window
 from runtime.models.openai_chat import ChatReading, message_json, response_format, tool_json
-from runtime.models.options import timeout_field
-from runtime.models.partial_reply import count
-from runtime.models.reachability import LOOK_SECONDS, REACHABLE_SECONDS
-from runtime.models.remote import RemoteModel
-from runtime.models.request import Request
-from runtime.outbound.event_stream import event_data
+from runtime.models.options import (
+    ExtraFields,
+    Reasoning,
+    extra_field,
+    merged,
+    reasoning_field,
+    stream_field,
+    timeout_field,
+    window_field,
+)
+from runtime.models.reachability import LOOK_SECONDS
+from runtime.models.remote import RemoteModel, ReplyReader
+from runtime.models.request import Reply, Request
 from runtime.outbound.http import CallFailed, HttpCaller
 from runtime.outbound.model_service import OPENAI, OpenAIService, Refusal, is_openai, options_and_key
 from runtime.secrets.secret import Secret
 
-WINDOW_SECONDS = 600.0
-"""Seconds for which the window that a service says is cached."""
-
 _WHOSE = "the model openai"
-_DONE: Final = b"[DONE]"
 _UNKNOWN: Final = "(?:unsupported|not supported|unknown|unrecognized|unexpected|not permitted|not allowed)"
-# vLLM; OpenRouter and others; Groq; Mistral, LM Studio. llama.cpp says it in `meta`.
-_WINDOW_FIELDS: Final = ("max_model_len", "context_length", "context_window", "max_context_length")
+_EXTRA: Final = "(?:tool_calls|reasoning_details|thinking_blocks)"
+_OF_MESSAGE: Final = frozenset({"role", "content", "tool_calls", "tool_call_id", "reasoning_content"})
+# vLLM; LM Studio for a model that is loaded; OpenRouter and others; Groq; Mistral, LM Studio; ArliAI. llama.cpp says it
+# in `meta`, and OpenRouter in `top_provider` what its provider allows, which may be less than the model's own.
+_WINDOW_FIELDS: Final = (
+    "max_model_len",
+    "loaded_context_length",
+    "context_length",
+    "context_window",
+    "max_context_length",
+    "max_context",
+)
+_LM_STUDIO: Final = "organization_owner"
+"""The owner of every model in LM Studio's list."""
+_LM_STUDIO_MODELS: Final = "/api/v0/models"
+"""The path of LM Studio's own list of models, which has their windows: https://lmstudio.ai/docs/developer/rest."""
 
 
 ExtraHeader = Annotated[
@@ -70,6 +89,10 @@ class OpenAIOptions(GroupModel):
         description="Headers that are added to every call; a value may be a reference to a secret.",
         examples=[{"X-Team": "core"}],
     )
+    reasoning: Reasoning | None = reasoning_field("`reasoning_effort`")
+    stream: bool = stream_field()
+    extra: ExtraFields = extra_field("service_tier", "flex")
+    window: ContextTokens | None = window_field()
     timeout: Duration = timeout_field()
 
 
@@ -89,9 +112,28 @@ class OpenAIModel(RemoteModel):
         "stop": re.compile(r"\bstop\b"),
         "stream_options": re.compile(r"\bstream_options\b"),
         "response_format": re.compile(
-            r"response_format|json_schema|json schema|structured output|\bgrammar\b", re.IGNORECASE
+            r"response_format|response_schema|json_schema|json schema|structured output|\bgrammar\b"
+            r"|additionalProperties|constraint.{0,40}states",
+            re.IGNORECASE,
         ),
+        "reasoning_effort": re.compile(r"reasoning[_. ]effort", re.IGNORECASE),
+        "reasoning_content": re.compile(rf"reasoning_content.*{_UNKNOWN}|{_UNKNOWN}.*reasoning_content", re.IGNORECASE),
+        "no_reasoning_content": re.compile(r"reasoning_content.*(?:must|missing|required)|missing.*reasoning_content"),
+        "call_extra": re.compile(rf"{_EXTRA}.*{_UNKNOWN}|{_UNKNOWN}.*{_EXTRA}", re.IGNORECASE),
+        "system": re.compile(
+            r"\bsystem\b.{0,40}\b(?:role|message|prompt|instruction)s?\b.{0,40}\bnot\b"
+            r"|\bnot\b.{0,40}\bsystem\b.{0,20}\b(?:role|message|prompt|instruction)|'?system'? role not supported"
+            r"|(?:system|developer) instruction is not enabled",
+            re.IGNORECASE,
+        ),
+        "stream": re.compile(
+            r"verified to stream|\bstream(?:ing)?\b.{0,60}(?:\bnot\b|unsupported|disabled)"
+            r"|(?:\bnot\b|unsupported|cannot).{0,40}\bstream(?:ing)?\b",
+            re.IGNORECASE,
+        ),
+        "no_stream": re.compile(r"\bonly\b.{0,40}\bstream|\bstream\b.{0,40}\b(?:must|required)|enable.{0,20}stream"),
     }
+    """Some are what is missing in a request: a service may require it."""
     _schema_parameter = "response_format"
 
     def __init__(
@@ -109,33 +151,40 @@ class OpenAIModel(RemoteModel):
         super().__init__(options.model, self._service.host, options.timeout.total_seconds(), caller=caller, clock=clock)
         limits = ("max_completion_tokens", "max_tokens")
         self._limits = limits if is_openai(options.url) else limits[::-1]
-        self._windows: dict[str, tuple[float, int | None]] = {}
+        self._options = options
+        self._reasoned: set[str] = set()
+        """The models that gave their reasoning as `reasoning_content`, and want it back with their calls."""
 
-    async def window(self) -> int | None:
-        until, window = self._windows.get(self.model, (float("-inf"), None))
-        if until <= self._clock.monotonic():
-            try:
-                window = window_of(await self._list(), self.model)
-                seconds = WINDOW_SECONDS
-            except CallFailed:
-                # The last known one, until the service answers again.
-                seconds = REACHABLE_SECONDS
-            self._windows[self.model] = self._clock.monotonic() + seconds, window
+    async def window(self) -> Window | None:
+        window = await self._said_window()
+        return None if window is None else Window(window, "service")
+
+    async def _ask_window(self) -> int | None:
+        listed = await self._list()
+        window = window_of(listed, self.model)
+        if window is None and _is_lm_studio(listed):
+            window = window_of(await self._list(_LM_STUDIO_MODELS), self.model)
         return window
 
     def _address(self) -> tuple[str, dict[str, str]]:
         return self._service.url("chat/completions"), self._service.headers()
 
     def _body(self, request: Request, unknown: Set[str], *, stream: bool) -> dict[str, Any]:
+        wanted = self.model in self._reasoned or "no_reasoning_content" in unknown
+        reasoning = False if "reasoning_content" in unknown else wanted or None
+        extra = "call_extra" not in unknown
+        messages = [
+            message_json(each, service=self._identity, extra=extra, reasoning=reasoning) for each in request.messages
+        ]
+        streams = (stream and self._options.stream and "stream" not in unknown) or "no_stream" in unknown
         body: dict[str, Any] = {
             "model": self.model,
-            "messages": [message_json(message) for message in request.messages],
-            "stream": stream,
+            "messages": _without_system(messages) if "system" in unknown else messages,
             "temperature": request.temperature,
         }
         for limit in [each for each in self._limits if each not in unknown][:1]:
             body[limit] = request.max_tokens
-        if stream:
+        if streams:
             body["stream_options"] = {"include_usage": True}
         if request.stop:
             body["stop"] = list(request.stop)
@@ -143,21 +192,52 @@ class OpenAIModel(RemoteModel):
             body["tools"] = [tool_json(tool) for tool in request.tools]
         if request.schema is not None:
             body["response_format"] = response_format(request.schema)
-        return {name: value for name, value in body.items() if name not in unknown}
+        if self._options.reasoning is not None:
+            body["reasoning_effort"] = self._options.reasoning
+        known = {name: value for name, value in body.items() if name not in unknown}
+        return merged({**known, "stream": streams}, self._options.extra)
+
+    def _optional_in(self, sent: Mapping[str, Any]) -> Set[str]:
+        messages = sent["messages"]
+        calls = [call for message in messages for call in message.get("tool_calls", ())]
+        returned = any("reasoning_content" in message for message in messages)
+        also = {
+            "stream": sent["stream"],
+            "no_stream": not sent["stream"],
+            "system": any(message["role"] == "system" for message in messages),
+            "reasoning_content": returned,
+            "no_reasoning_content": bool(calls) and not returned,
+            "call_extra": any(call.keys() - {"id", "type", "function"} for call in calls)
+            or any(message.keys() - _OF_MESSAGE for message in messages),
+        }
+        return (sent.keys() - also.keys()) | {name for name, there in also.items() if there}
 
     def _reading(self) -> ChatReading:
         return ChatReading()
 
-    async def _events(self, lines: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-        async with aclosing(event_data(lines)) as events:
-            async for data in events:
-                if data == _DONE:
-                    return
-                yield data
+    def _whole(self, reading: ReplyReader) -> Reply:
+        reply = super()._whole(reading)
+        assert isinstance(reading, ChatReading)
+        if "reasoning_content" in reading.returned:
+            self._reasoned.add(self.model)
+        said = [{"call": call.extra} if call.extra else {} for call in reply.calls]
+        if said and (reading.returned or reply.reasoning):
+            said[0] = {**said[0], "message": reading.returned}
+        calls = [
+            structs.replace(call, extra={"service": self._identity, **extra} if extra else {})
+            for call, extra in zip(reply.calls, said, strict=True)
+        ]
+        return structs.replace(reply, calls=tuple(calls))
 
-    async def _list(self) -> Any:
-        """Return the service's list of models. Raises CallFailed."""
+    @property
+    def _identity(self) -> str:
+        """The service and the model."""
+        return f"{self._host} {self.model}"
+
+    async def _list(self, path: str = "") -> Any:
+        """Return the service's list of models; with `path`, the one at this path of its host. Raises CallFailed."""
         url, headers = self._service.url("models"), self._service.headers()
+        url = urljoin(url, path)
         return await self._caller.get_json(url, headers=headers, timeout_seconds=LOOK_SECONDS)
 
     async def _look(self) -> Problem | None:
@@ -187,12 +267,30 @@ async def open_openai(options: Mapping[str, object]) -> OpenAIModel:
     return OpenAIModel(read, key, headers=given)
 
 
+def _without_system(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return messages for a model that knows no role `system`: the user says it, before anything else."""
+    system = "\n\n".join(each["content"] for each in messages if each["role"] == "system")
+    rest = [each for each in messages if each["role"] != "system"]
+    if rest and rest[0]["role"] == "user":
+        # Such models refuse two messages of the user in a row, too.
+        system = f"{system}\n\n{rest.pop(0)['content']}"
+    return [{"role": "user", "content": system}, *rest]
+
+
 def window_of(listed: Any, model: str) -> int | None:
     """Return the window of a model in an answer of `/models`; None if the service does not say it."""
-    rows = listed.get("data") if isinstance(listed, dict) else None
-    found = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    found = _rows(listed)
     # A service with a single model, such as llama.cpp, answers for any name.
     row = next((row for row in found if row.get("id") == model), found[0] if len(found) == 1 else {})
-    meta = row.get("meta")
-    sizes = [*(row.get(name) for name in _WINDOW_FIELDS), meta.get("n_ctx") if isinstance(meta, dict) else None]
-    return next((size for size in map(count, sizes) if size), None)
+    served = (("top_provider", "context_length"), ("meta", "n_ctx"))
+    inner = [part.get(name) for key, name in served if isinstance(part := row.get(key), dict)]
+    return next((size for size in map(count, (*inner, *(row.get(name) for name in _WINDOW_FIELDS))) if size), None)
+
+
+def _rows(listed: Any) -> list[dict[str, Any]]:
+    rows = listed.get("data") if isinstance(listed, dict) else None
+    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+
+
+def _is_lm_studio(listed: Any) -> bool:
+    return any(row.get("owned_by") == _LM_STUDIO for row in _rows(listed))

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
-from msgspec import Struct
 
-from runtime.models.partial_reply import PartialReply, arguments_of, count
+from runtime.models.answers.partial_reply import NotAnswered, PartialReply, arguments_of, count
 from runtime.models.request import Finish, Message, Reply, ToolSchema, Usage
 
 _FINISHES: Final[Mapping[str, Finish]] = {
@@ -18,25 +17,47 @@ _FINISHES: Final[Mapping[str, Finish]] = {
     "tool_calls": "calls",
     "function_call": "calls",
     "content_filter": "filtered",
+    "safety": "filtered",
+    "malformed_function_call": "malformed",
 }
+_REASONING: Final = ("reasoning_content", "reasoning", "thinking", "reasoning_details")
+"""Fields with the reasoning of a reply: of DeepSeek and others; OpenRouter and Groq; some gateways. The first that is
+not empty counts, because some services say the same twice."""
+_RETURNED: Final = ("reasoning_details", "thinking_blocks")
+"""Lists with parts of the reasoning that are wanted back as they were, by OpenRouter and by LiteLLM."""
+_GROWING: Final = ("text", "summary", "data", "thinking")
+"""Fields of these parts that a stream sends in pieces."""
+_OF_CALL: Final = frozenset({"index", "id", "type", "function", "name", "arguments"})
+"""Fields of a call that are read. What else a service says of it, it may want back."""
 
 
-def message_json(message: Message) -> dict[str, Any]:
-    """Return a message of a request."""
+def message_json(
+    message: Message, *, service: str = "", extra: bool = True, reasoning: bool | None = None
+) -> dict[str, Any]:
+    """Return a message of a request to `service`. `extra`: it gets back what it said of calls and of their reply.
+    `reasoning`: True if calls must have `reasoning_content`, False if they must not; None: if their reply had it."""
     told: dict[str, Any] = {"role": message.role, "content": message.text}
     if message.role == "tool":
         told["tool_call_id"] = message.call_id or ""
     if message.calls:
+        own = [call.extra if call.extra.get("service") == service else {} for call in message.calls]
+        returned = own[0].get("message", {})
         told["content"] = message.text or None
         told["tool_calls"] = [
             {
+                **(given.get("call", {}) if extra else {}),
                 "id": call.id,
                 "type": "function",
                 # Services refuse arguments that are no JSON, also those that the model wrote.
                 "function": {"name": call.name, "arguments": msgspec.json.encode(arguments_of(call)).decode()},
             }
-            for call in message.calls
+            for call, given in zip(message.calls, own, strict=True)
         ]
+        if extra:
+            told |= {name: value for name, value in returned.items() if name != _REASONING[0]}
+        if reasoning or (reasoning is None and _REASONING[0] in returned):
+            # Of calls in other runs nothing is sent back, but some services refuse those without the field.
+            told[_REASONING[0]] = (message.reasoning if own[0] else "") or " "
     return told
 
 
@@ -69,66 +90,40 @@ def _is_strict(schema: Any) -> bool:
     return all(map(_is_strict, schema.values()))
 
 
-class _Function(Struct):
-    name: str | None = None
-    arguments: Any = None
-
-
-class _Call(Struct):
-    index: int | None = None
-    id: str | None = None
-    function: _Function | None = None
-
-
-class _Message(Struct):
-    content: str | list[Any] | None = None
-    refusal: str | None = None
-    reasoning_content: Any = None
-    reasoning: Any = None
-    tool_calls: list[_Call] | None = None
-
-
-class _Choice(Struct):
-    message: _Message | None = None
-    delta: _Message | None = None
-    finish_reason: str | None = None
-
-
-class _Answer(Struct):
-    choices: list[_Choice]
-    usage: Any = None
-
-
 class ChatReading:
-    """Reads a completion, or the parts of a streamed one."""
+    """Reads a completion, or the parts of a streamed one. `returned`: fields of the reply that the service wants back
+    with its calls; `reasoning_content` is True there, and its content the reasoning of the reply."""
 
     def __init__(self) -> None:
+        self.returned: dict[str, Any] = {}
         self._reply = PartialReply()
         self._begun = False
+        self._whole = False
+        self._streamed = False
 
     def feed(self, part: Any) -> str:
         """Take a whole completion or a part of one, decoded; return its text. Raises ValueError."""
-        answer = msgspec.convert(part, _Answer)
-        if isinstance(answer.usage, dict):
-            self._reply.usage = _usage(answer.usage)
+        if not isinstance(part, dict):
+            raise ValueError("no answer")
+        groq = part.get("x_groq")
+        if isinstance(usage := part.get("usage") or (groq.get("usage") if isinstance(groq, dict) else None), dict):
+            self._reply.usage = _usage(usage)
+            self._begun = True
         # Parts without a choice have the usage, or what a filter says of the request.
-        if not answer.choices:
-            return ""
-        self._begun = True
-        choice = answer.choices[0]
-        if choice.finish_reason:
-            self._reply.finish = _FINISHES.get(choice.finish_reason, "stop")
-        said = choice.message or choice.delta
-        if said is None:
-            if not choice.finish_reason:
-                raise ValueError("no message")
-            return ""
-        return self._said(said)
+        choices = part.get("choices") or []
+        if not isinstance(choices, list):
+            raise ValueError("no choices")
+        choice = choices[0] if choices else None
+        return self._chosen(choice) if isinstance(choice, dict) else ""
+
+    def end(self) -> None:
+        """Take the mark of the end."""
+        self._begun = self._whole = True
 
     @property
     def complete(self) -> bool:
-        """True if the service has said why the reply ended."""
-        return self._reply.finish is not None
+        """True if the reply has ended: the service says why, or marks the end, or the answer was not streamed."""
+        return self._whole or self._reply.finish is not None
 
     def whole(self) -> Reply:
         """Return the reply of all parts. Raises ValueError if none of them was a part of a reply."""
@@ -136,25 +131,111 @@ class ChatReading:
             raise ValueError("no choice")
         return self._reply.whole()
 
-    def _said(self, said: _Message) -> str:
-        text = said.content if isinstance(said.content, str) else _text(said.content or [])
-        if said.refusal:
-            text += said.refusal
+    def _chosen(self, choice: dict[str, Any]) -> str:
+        self._begun = True
+        reason = choice.get("finish_reason")
+        if isinstance(reason, str | int) and reason:
+            # Some add the reason of the model behind them: `function_call_filter: MALFORMED_FUNCTION_CALL`.
+            words = str(reason).lower().split(": ")
+            if "error" in words:
+                raise NotAnswered
+            self._reply.finish = next((_FINISHES[word] for word in reversed(words) if word in _FINISHES), "stop")
+        part, whole = choice.get("delta"), choice.get("message")
+        if isinstance(part, dict):
+            self._streamed = self._streamed or bool(part)
+            return self._said(part)
+        if isinstance(whole, dict):
+            self._whole = True
+            # The end of some streams repeats all of it.
+            return "" if self._streamed else self._said(whole)
+        if isinstance(text := choice.get("text"), str):
+            return self._reply.add_text(text)
+        if part or whole or not choice.keys() & {"delta", "message", "finish_reason"}:
+            raise ValueError("no message")
+        return ""
+
+    def _said(self, said: dict[str, Any]) -> str:
+        content = said.get("content")
+        if not isinstance(content, str | list | dict | None):
+            raise ValueError("no text")
+        text = _text(content, "text")
+        if refusal := _text(said.get("refusal")):
+            text += refusal
             self._reply.finish = "filtered"
-        self._reply.add_text(text)
-        for reasoning in (said.reasoning_content, said.reasoning):
-            if isinstance(reasoning, str) and reasoning:
+        shown = self._reply.add_text(text)
+        for name in _REASONING:
+            if reasoning := _text(said.get(name), "text", "thinking", "content", "summary"):
                 self._reply.add_reasoning(reasoning)
+                if name == "reasoning_content":
+                    self.returned[name] = True
                 break
-        for call in said.tool_calls or ():
-            function = call.function or _Function()
-            self._reply.add_call(call.index, call.id, function.name, function.arguments)
-        return text
+        else:
+            self._reply.add_reasoning("" if isinstance(content, str) else _text(content, "thinking"))
+        for name in _RETURNED:
+            if isinstance(details := said.get(name), list):
+                for each in details:
+                    _add_detail(self.returned.setdefault(name, []), each, streamed=self._streamed)
+        calls = said.get("tool_calls") or said.get("function_call") or []
+        for call in [calls] if isinstance(calls, dict) else calls:
+            self._called(call)
+        return shown
+
+    def _called(self, call: Any) -> None:
+        if not isinstance(call, dict):
+            raise ValueError("no call")
+        # The older form has no object around the function.
+        function = call.get("function") or {name: call[name] for name in ("name", "arguments") if name in call}
+        if not isinstance(function, dict):
+            raise ValueError("no function")
+        name, arguments = function.get("name"), function.get("arguments")
+        name = name if isinstance(name, str) else ""
+        call_id = str(call.get("id") or "")
+        extra = {key: value for key, value in call.items() if key not in _OF_CALL and value is not None}
+        if self._streamed:
+            self._reply.add_fragment(_number(call.get("index")), call_id, name, arguments, extra)
+        else:
+            self._reply.add_call(name, arguments, call_id, extra)
 
 
-def _text(parts: list[Any]) -> str:
-    """Return the text of a message in parts, of which those of other types are not text."""
-    return "".join(part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str))
+def _add_detail(details: list[Any], new: Any, *, streamed: bool) -> None:
+    """Add a part of the reasoning, or a piece of one that was begun: a signature is that of the whole text, so pieces
+    are refused."""
+    same = (each for each in reversed(details) if _continues(each, new)) if streamed else iter(())
+    if (begun := next(same, None)) is None:
+        details.append(dict(new) if isinstance(new, dict) else new)
+        return
+    for key, value in new.items():
+        old = begun.get(key)
+        if key in _GROWING and isinstance(old, str) and isinstance(value, str):
+            begun[key] = old + value
+        elif value is not None:
+            begun[key] = value
+
+
+def _continues(begun: Any, new: Any) -> bool:
+    if not (isinstance(begun, dict) and isinstance(new, dict)) or begun.get("type") != new.get("type"):
+        return False
+    if begun.get("id") and new.get("id") and begun["id"] != new["id"]:
+        return False
+    # Without a number, a signature is the end of a part.
+    return begun.get("index") == new.get("index") and (new.get("index") is not None or not begun.get("signature"))
+
+
+def _text(content: Any, *keys: str) -> str:
+    """Return a text, or the texts of its parts with these keys; parts of other types are none."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "".join(_text(part, *keys) for part in content if isinstance(part, dict))
+    if isinstance(content, dict):
+        return next((_text(content[key], "text") for key in keys if content.get(key)), "")
+    return ""
+
+
+def _number(value: Any) -> int | None:
+    if isinstance(value, str) and value.isdecimal():
+        return int(value[:9])
+    return value if isinstance(value, int) else None
 
 
 def _usage(told: Mapping[str, Any]) -> Usage:

@@ -4,23 +4,32 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Set
+from collections.abc import AsyncGenerator, Mapping, Set
 from contextlib import aclosing
 from typing import Any, ClassVar, Final, Protocol, Self
 
-import msgspec
-
 from runtime.clock import SYSTEM, Clock
 from runtime.errors import SymbiontError
+from runtime.models.answers.answer_parts import END, answer_parts
+from runtime.models.answers.partial_reply import NotAnswered
+from runtime.models.answers.refusals import (
+    NOT_ACCEPTED,
+    error_in,
+    is_moderated,
+    kind_of,
+    malformed_reply,
+    refuses_content,
+    refuses_key,
+    status_in,
+)
 from runtime.models.model import (
-    AccessRefused,
     ModelRefused,
     ModelUnavailable,
-    NoSuchModel,
     Problem,
+    RequestRefused,
     WindowExceeded,
 )
-from runtime.models.reachability import Reachability, WatchedModel
+from runtime.models.reachability import REACHABLE_SECONDS, Reachability, WatchedModel
 from runtime.models.request import Reply, Request
 from runtime.models.window_errors import exceeds_window
 from runtime.outbound.http import CallFailed, HttpCaller, explanation, may_pass
@@ -29,17 +38,21 @@ from runtime.outbound.model_service import Refusal
 STREAM_FACTOR: Final = 10
 """A streamed answer may take as many times the timeout of an answer in all, if no part of it takes longer than one."""
 
+WINDOW_SECONDS: Final = 600.0
+"""Seconds for which the window that a service says is cached."""
+
 _TOOLS: Final = re.compile(r"\btools?\b")
-_NOT_ACCEPTED: Final = frozenset({400, 422})
-_CLOSED: Final = frozenset({401, 403})
 
 
-class Reading(Protocol):
+class ReplyReader(Protocol):
     """Reads the parts of one reply."""
 
     def feed(self, part: Any) -> str:
         """Take a decoded part, which may be the whole answer; return the text that it adds. Raises ValueError for one
-        that is no part of a reply."""
+        that is no part of a reply, NotAnswered for one that says that there will be none."""
+
+    def end(self) -> None:
+        """Take the mark of the end of the parts."""
 
     @property
     def complete(self) -> bool:
@@ -60,7 +73,8 @@ class RemoteModel(WatchedModel):
     native_calls = True
 
     _optional: ClassVar[Mapping[str, re.Pattern[str]]]
-    """The parameters without which a question may be asked, and how a refusal of each names it."""
+    """The parameters without which a question may be asked, and how a refusal of each names it. What a service does not
+    accept is not asked for again."""
     _schema_parameter: ClassVar[str]
     _window_hint: ClassVar[str | None] = None
 
@@ -76,46 +90,45 @@ class RemoteModel(WatchedModel):
         self._reachability = Reachability(clock)
         self._unknown: dict[str, set[str]] = {}
         """For each model, the parameters that the service refused."""
+        self._windows: dict[str, tuple[float, int | None]] = {}
+        """For each model, the window that the service said last, and until when that is taken as it is."""
 
     async def reply(self, request: Request) -> Reply:
-        while True:
-            sent = self._body(request, self._unknown_parameters(), stream=False)
-            url, headers = self._address()
-            try:
-                answer = await self._caller.post_json(
-                    url, sent, headers=headers, timeout_seconds=self._seconds, tries=1
-                )
-                reading = self._reading()
-                self._feed(reading, answer)
-                reply = self._whole(reading)
-            except CallFailed as failure:
-                error = self._error(failure, sent)
-            else:
-                self._reachability.note(None)
-                return reply
-            if error is not None:
-                raise error
+        async with aclosing(self._asked(request, stream=False)) as parts:
+            async for part in parts:
+                if isinstance(part, Reply):
+                    return part
+        raise AssertionError("it ends with the reply")
 
-    async def stream(self, request: Request) -> AsyncGenerator[str | Reply, None]:
+    def stream(self, request: Request) -> AsyncGenerator[str | Reply, None]:
+        return self._asked(request, stream=True)
+
+    async def _asked(self, request: Request, *, stream: bool) -> AsyncGenerator[str | Reply, None]:
+        """Yield the parts of the text and the reply, whichever way the service answers."""
+        reply: Reply | None
+        error: SymbiontError | None
         while True:
-            sent = self._body(request, self._unknown_parameters(), stream=True)
+            begun = False
+            sent = self._body(request, self._unknown_parameters(), stream=stream)
             reading = self._reading()
             try:
                 async with aclosing(self._parts(sent)) as parts:
                     async for part in parts:
                         if text := self._feed(reading, part):
+                            begun = True
                             yield text
-                if not reading.complete:
+                if not reading.complete and sent.get("stream"):
                     raise CallFailed(f"{self._host} ended its answer before it was complete", maybe_done=True)
-                reply = self._whole(reading)
+                error, reply = None, self._whole(reading)
             except CallFailed as failure:
-                error = self._error(failure, sent)
-            else:
+                reply = malformed_reply(failure.answer, failure.detail)
+                error = self._error(failure, sent, again=not begun) if reply is None else None
+            if error is not None:
+                raise error
+            if reply is not None:
                 self._reachability.note(None)
                 yield reply
                 return
-            if error is not None:
-                raise error
 
     async def reachable(self) -> bool:
         # A refusal is an answer.
@@ -130,6 +143,22 @@ class RemoteModel(WatchedModel):
     async def close(self) -> None:
         await self._caller.close()
 
+    async def _said_window(self) -> int | None:
+        """Return the window that the service says; None if it does not. Raises nothing."""
+        until, window = self._windows.get(self.model, (float("-inf"), None))
+        if until <= self._clock.monotonic():
+            try:
+                window, seconds = await self._ask_window(), WINDOW_SECONDS
+            except CallFailed:
+                # The last known one, until the service answers again.
+                seconds = REACHABLE_SECONDS
+            self._windows[self.model] = self._clock.monotonic() + seconds, window
+        return window
+
+    @abstractmethod
+    async def _ask_window(self) -> int | None:
+        """Return the window that the service says now; None if it does not. Raises CallFailed."""
+
     @abstractmethod
     def _address(self) -> tuple[str, dict[str, str]]:
         """Return the URL that is asked, and the headers."""
@@ -139,12 +168,8 @@ class RemoteModel(WatchedModel):
         """Return the body of a request without the parameters in `unknown`."""
 
     @abstractmethod
-    def _reading(self) -> Reading:
+    def _reading(self) -> ReplyReader:
         """Return the reading of a new reply."""
-
-    @abstractmethod
-    def _events(self, lines: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-        """Yield the JSON of each part, given the lines of a streamed answer. Raises ValueError for other lines."""
 
     @abstractmethod
     def _refused(self, failure: CallFailed) -> Refusal:
@@ -154,35 +179,35 @@ class RemoteModel(WatchedModel):
         return self._unknown.get(self.model, frozenset())
 
     async def _parts(self, sent: dict[str, Any]) -> AsyncGenerator[Any, None]:
-        """Yield the decoded parts of a streamed answer. Raises CallFailed, ModelRefused."""
+        """Yield the decoded parts of an answer. Raises CallFailed, ModelRefused."""
         url, headers = self._address()
-        lines = self._caller.post_lines(
-            url,
-            sent,
-            headers=headers,
-            part_seconds=self._seconds,
-            timeout_seconds=self._seconds * STREAM_FACTOR,
-        )
+        seconds = self._seconds * STREAM_FACTOR if sent.get("stream") else self._seconds
+        lines = self._caller.post_lines(url, sent, headers=headers, part_seconds=self._seconds, timeout_seconds=seconds)
         try:
-            async with aclosing(lines), aclosing(self._events(lines)) as events:
-                async for event in events:
-                    yield msgspec.json.decode(event)
+            async with aclosing(lines), aclosing(answer_parts(lines)) as parts:
+                async for part in parts:
+                    yield part
                 return
         except (ValueError, RecursionError):
             wrong = self._not_text()
         raise wrong
 
-    def _feed(self, reading: Reading, part: Any) -> str:
+    def _feed(self, reading: ReplyReader, part: Any) -> str:
         """Raises CallFailed for an error in place of a part, ModelRefused for anything else."""
-        if isinstance(part, dict) and part.get("error"):
-            raise self._told(part)
+        if part is END:
+            reading.end()
+            return ""
+        if (error := error_in(part)) is not None:
+            raise self._told(part, error)
         try:
             return reading.feed(part)
+        except NotAnswered:
+            wrong: SymbiontError = self._told({}, None)
         except ValueError:
             wrong = self._not_text()
         raise wrong
 
-    def _whole(self, reading: Reading) -> Reply:
+    def _whole(self, reading: ReplyReader) -> Reply:
         """Raises ModelRefused if the answer has no reply."""
         try:
             return reading.whole()
@@ -190,36 +215,44 @@ class RemoteModel(WatchedModel):
             wrong = self._not_text()
         raise wrong
 
-    def _told(self, part: dict[str, Any]) -> CallFailed:
+    def _told(self, part: dict[str, Any], error: Any) -> CallFailed:
         """Return the failure for an error that arrived with a status of success, as it does during a stream."""
         detail = explanation(part, self._address()[1])
-        code = part["error"].get("code") if isinstance(part["error"], dict) else None
-        status = code if isinstance(code, int) and 400 <= code < 600 else None
+        status = status_in(error)
         message = f"{self._host} ended its answer with an error" + (f": {detail}" if detail else "")
-        passing = status is None or may_pass(status)
-        return CallFailed(message, status=status, passing=passing, detail=detail, maybe_done=True)
+        refused = refuses_content(None, detail) or refuses_key(detail)
+        passing = not refused if status is None else may_pass(status)
+        return CallFailed(message, status=status, passing=passing, detail=detail, maybe_done=True, answer=part)
 
-    def _error(self, failure: CallFailed, sent: Mapping[str, Any]) -> SymbiontError | None:
-        """Return the error for a failed call; None if it is to be repeated without a parameter, which is noted."""
-        if failure.status != 429 and exceeds_window(failure.detail):
-            message = f"the request is larger than the window of {self.model} at {self._host}: {failure.detail}"
+    def _error(self, failure: CallFailed, sent: Mapping[str, Any], *, again: bool) -> SymbiontError | None:
+        """Return the error for a failed call; None if it is to be repeated without a parameter, which is noted.
+        `again`: it may be."""
+        if exceeds_window(failure.detail, failure.status):
+            message = f"the request is larger than the window of {self.model} at {self._host}"
+            message = f"{message}: {failure.detail}" if failure.detail else message
             return WindowExceeded(message, hint=self._window_hint)
-        if failure.status in _NOT_ACCEPTED and (refused := self._named(failure.detail, sent)):
+        if again and failure.status in NOT_ACCEPTED and (refused := self._named(failure, sent)):
             self._unknown.setdefault(self.model, set()).add(refused)
             self.holds_schema = self._schema_parameter not in self._unknown[self.model]
             return None
-        if not failure.passing:
-            message, hint, no_model = self._refused(failure)
-            if "tools" in sent and _TOOLS.search(failure.detail):
-                hint = "write `tool_calling json` in the agent's block"
-            closed = AccessRefused if failure.status in _CLOSED else ModelRefused
-            refusal = (NoSuchModel if no_model else closed)(message, hint=hint)
-            refusal.maybe_done = failure.maybe_done
-            return refusal
+        if not failure.passing or refuses_content(failure.status, failure.detail):
+            return self._refusal(failure, sent)
         error = self._unavailable(failure)
         if failure.status is None:
             self._reachability.note(Problem.of(error))
         return error
+
+    def _refusal(self, failure: CallFailed, sent: Mapping[str, Any]) -> ModelRefused:
+        message, hint, no_model = self._refused(failure)
+        said = explanation(failure.answer, self._address()[1])
+        kind = kind_of(failure.status, failure.detail, said, no_model=no_model)
+        if "tools" in sent and _TOOLS.search(failure.detail):
+            kind, hint = ModelRefused, "write `tool_calling json` in the agent's block"
+        elif issubclass(kind, RequestRefused) and is_moderated(said):
+            message, hint = f"{self._host} refuses what the request says: {said}", None
+        refusal = kind(message, hint=hint)
+        refusal.maybe_done = failure.maybe_done
+        return refusal
 
     def _unavailable(self, failure: CallFailed) -> ModelUnavailable:
         message = f"the model {self.name} is unavailable: {failure}"
@@ -227,10 +260,16 @@ class RemoteModel(WatchedModel):
         error.maybe_done = failure.maybe_done
         return error
 
-    def _named(self, detail: str, sent: Mapping[str, Any]) -> str | None:
+    def _named(self, failure: CallFailed, sent: Mapping[str, Any]) -> str | None:
         """Return the optional parameter that a refusal names and that was sent."""
-        named = (name for name, wording in self._optional.items() if name in sent and wording.search(detail))
-        return next(named, None)
+        given = self._optional_in(sent)
+        named = (name for name, wording in self._optional.items() if name in given and wording.search(failure.detail))
+        # An error of the service itself is one of the parameter only where the service cannot use a schema.
+        return next((name for name in named if failure.status != 500 or name == self._schema_parameter), None)
+
+    def _optional_in(self, sent: Mapping[str, Any]) -> Set[str]:
+        """Return the names of the parameters that a request has, and of what `_optional` knows besides them."""
+        return sent.keys()
 
     def _not_text(self) -> ModelRefused:
         """Return the error for an answer that is not text."""

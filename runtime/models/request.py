@@ -8,36 +8,43 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import Struct
 
-from runtime.tokens import FIRST_RATIO, estimate
+from runtime.token_counter import FIRST_RATIO, estimate
 
 Role = Literal["system", "user", "assistant", "tool"]
 
-Finish = Literal["stop", "length", "calls", "filtered"]
-"""Why a reply ended: complete; cut off at `max_tokens`; complete, with tool calls; withheld by the service."""
+Finish = Literal["stop", "length", "calls", "filtered", "malformed"]
+"""Why a reply ended: complete; cut off at `max_tokens`; complete, with tool calls; withheld by the service; refused by
+the service because the model did not keep to the form of its calls or of the schema."""
 
 TEMPERATURE: Final = 0.7
 """Default temperature of a reply."""
 
 
 class ToolCall(Struct, frozen=True):
-    """A call of a tool by the model's own interface. `arguments`: JSON as the model wrote it, which may be invalid."""
+    """A call of a tool by the model's own interface. `arguments`: JSON as the model wrote it, which may be invalid.
+    `extra`: what else its service says of it or of its reply, and wants back with it, such as a signature of the
+    model's thoughts; `service` in it is the service and model, and no other one gets it."""
 
     id: str
     name: str
     arguments: str
+    extra: Mapping[str, Any] = {}
 
 
 class Message(Struct, frozen=True):
-    """One message of a request. `calls`: of role `assistant`. `call_id`: of role `tool`, the call that it answers."""
+    """One message of a request. `calls`: of role `assistant`. `call_id`: of role `tool`, the call that it answers.
+    `reasoning`: of the reply with these calls, which some services want back."""
 
     role: Role
     text: str
     calls: tuple[ToolCall, ...] = ()
     call_id: str | None = None
+    reasoning: str = ""
 
 
-class ToolSchema(Struct, frozen=True):
-    """A tool as a model sees it. `name`: `[a-zA-Z0-9_-]{1,64}`. `parameters`: a JSON Schema of an object."""
+class ToolSchema(Struct, frozen=True, eq=False):
+    """A tool as a model sees it, with the identity of the object: texts made of it are cached. `name`:
+    `[a-zA-Z0-9_-]{1,64}`. `parameters`: a JSON Schema of an object."""
 
     name: str
     description: str

@@ -7,26 +7,31 @@ import os
 import re
 import ssl
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from email.utils import parsedate_to_datetime
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 from urllib.parse import urlsplit
 
 import aiohttp
 import msgspec
 
+from dslc.blocks.values.quantity import format_duration
 from runtime.clock import SYSTEM, Clock
 from runtime.errors import Retry
+from runtime.json_bounds import excess
+from runtime.json_text import decode_strictly
 from runtime.outbound.retry import retried
 
 CONNECT_SECONDS = 10.0
 """Seconds for connecting to a host, TLS included; less if the whole call may take less."""
 LARGEST_ANSWER = 8 * 1024 * 1024
 """Default limit of an answer in bytes."""
+MOST_VALUES: Final = 500_000
+"""Default limit of an answer in values: decoding them takes 0.1 seconds, in which nothing else runs."""
 LARGEST_STREAM = 8
 """Limit of a streamed answer, in largest answers: each part of one repeats names and identifiers."""
 
-_ERROR_BYTES = 16 * 1024
+_ERROR_BYTES = 64 * 1024
 _DETAIL = 300
 _PASSING = frozenset({408, 425, 429})
 # RFC 9110 sections 15.6.2 and 15.6.6: what the server does not support. Its other errors, those of proxies included,
@@ -42,7 +47,8 @@ class CallFailed(Retry):
 
     `status`: of the answer, None without one. `passing`: True if the same call may succeed later. `detail`: the
     service's own explanation in one line, without what was sent in headers; empty if it gives none, or might mention
-    credentials. `retry_after`: seconds that the service asks to wait. `maybe_done`: see `SymbiontError`.
+    credentials. `retry_after`: seconds that the service asks to wait. `maybe_done`: see `SymbiontError`. `answer`: the
+    decoded answer with the explanation, which is untrusted; None without one.
     """
 
     def __init__(
@@ -55,9 +61,11 @@ class CallFailed(Retry):
         detail: str = "",
         retry_after: float | None = None,
         maybe_done: bool = False,
+        answer: Any = None,
     ) -> None:
         super().__init__(message, hint=hint)
         self.maybe_done = maybe_done
+        self.answer = answer
         self.status = status
         self.passing = passing
         self.detail = detail
@@ -77,11 +85,18 @@ class HttpCaller:
     """
 
     def __init__(
-        self, *, tls: ssl.SSLContext | None = None, largest_answer: int = LARGEST_ANSWER, clock: Clock = SYSTEM
+        self,
+        *,
+        tls: ssl.SSLContext | None = None,
+        largest_answer: int = LARGEST_ANSWER,
+        most_values: int = MOST_VALUES,
+        clock: Clock = SYSTEM,
     ) -> None:
-        """`tls`: the trusted authorities, by default the system's. `largest_answer`: in bytes."""
+        """`tls`: the trusted authorities, by default the system's. `largest_answer`: in bytes. `most_values`: of an
+        answer of JSON."""
         self._tls = tls
         self._largest = largest_answer
+        self._most_values = most_values
         self._clock = clock
         self._session: aiohttp.ClientSession | None = None
 
@@ -120,7 +135,7 @@ class HttpCaller:
         host = _host(url)
         content = _encoded(body, host)
         sent = _checked(headers or {}, host)
-        late = f"{host} did not begin its answer within {part_seconds:g} s"
+        begun, late = False, f"{host} did not begin its answer within {format_duration(part_seconds)}"
         timeout = aiohttp.ClientTimeout(
             total=timeout_seconds, sock_connect=min(part_seconds, CONNECT_SECONDS), sock_read=part_seconds
         )
@@ -130,7 +145,7 @@ class HttpCaller:
                 if not 200 <= response.status < 300:
                     await self._refuse(response, host, sent)
                 _refuse_compressed(response, host)
-                late = f"{host} sent no part of its answer for {part_seconds:g} s"
+                begun, late = True, f"{host} sent no part of its answer for {format_duration(part_seconds)}"
                 rest, size = bytearray(), 0
                 async for part in response.content.iter_any():
                     size += len(part)
@@ -147,7 +162,8 @@ class HttpCaller:
         except aiohttp.ServerTimeoutError:
             failure = CallFailed(late, hint=_OVERLOADED, maybe_done=True)
         except TimeoutError:
-            late = f"{host} did not finish its answer within {timeout_seconds:g} s"
+            if begun or timeout_seconds > part_seconds:
+                late = f"{host} did not finish its answer within {format_duration(timeout_seconds)}"
             failure = CallFailed(late, hint=_OVERLOADED, maybe_done=True)
         except (aiohttp.ClientError, OSError, ValueError) as error:
             failure = _unanswered(error, host)
@@ -181,9 +197,11 @@ class HttpCaller:
             async with self._request(method, url, content, headers, timeout) as response:
                 if not 200 <= response.status < 300:
                     await self._refuse(response, host, headers)
-                return await _decoded(await self._read(response, host), host, response.status)
+                return await _decoded(await self._read(response, host), host, response.status, self._most_values)
         except (TimeoutError, aiohttp.ServerTimeoutError):
-            failure = CallFailed(f"{host} did not answer within {seconds:g} s", hint=_OVERLOADED, maybe_done=True)
+            failure = CallFailed(
+                f"{host} did not answer within {format_duration(seconds)}", hint=_OVERLOADED, maybe_done=True
+            )
         except (aiohttp.ClientError, OSError, ValueError) as error:
             failure = _unanswered(error, host)
         # Raised here, so that the library's error, which may contain the URL, is not its context.
@@ -234,9 +252,11 @@ class HttpCaller:
     async def _refuse(self, response: aiohttp.ClientResponse, host: str, headers: Mapping[str, str]) -> NoReturn:
         """Raise the error for an answer other than 2xx."""
         status = response.status
-        detail = ""
-        if status not in {401, 403, 407}:
-            detail = _detail(await _bounded(response, _ERROR_BYTES), headers)
+        # The explanation of a key that is not accepted may contain a part of it.
+        answer = (
+            None if status in {401, 407} else _answer(await _bounded(response, _ERROR_BYTES), response.content_type)
+        )
+        detail = "" if status == 403 else explanation(answer, headers)
         message = f"{host} answered {status}" + (f": {detail}" if detail else "")
         hint = _HINTS.get(status)
         if 300 <= status < 400:
@@ -247,6 +267,7 @@ class HttpCaller:
             status=status,
             passing=may_pass(status),
             detail=detail,
+            answer=answer,
             retry_after=_retry_after(response.headers.get("Retry-After", ""), self._clock.now()),
         )
 
@@ -258,7 +279,7 @@ _HINTS = {
     404: "check the URL",
     405: "check the URL",
     407: "a proxy requires authentication",
-    413: "the request is too large: use a smaller batch",
+    413: "the request is too large: send less at once",
     429: "it receives too many requests",
 }
 
@@ -298,23 +319,20 @@ def _encoded(body: Any, host: str) -> bytes:
     raise failure
 
 
-async def _decoded(content: bytes, host: str, status: int) -> Any:
+async def _decoded(content: bytes, host: str, status: int, most: int) -> Any:
     if status in {204, 205}:
         return None
+    said = "something that is not JSON"
     try:
-        if len(content) > _LARGE:
-            return await asyncio.to_thread(msgspec.json.decode, content)
-        return msgspec.json.decode(content)
+        if len(content) <= _LARGE:
+            return decode_strictly(content)
+        if (what := await asyncio.to_thread(excess, content, most)) is None:
+            return await asyncio.to_thread(decode_strictly, content)
+        said = f"JSON that is not read: {what}"
     except (ValueError, RecursionError):
         # The content may be anything; it is not shown.
-        failure = CallFailed(
-            f"{host} answered something that is not JSON",
-            hint="check the URL",
-            status=status,
-            passing=False,
-            maybe_done=True,
-        )
-    raise failure
+        pass
+    raise CallFailed(f"{host} answered {said}", hint="check the URL", status=status, passing=False, maybe_done=True)
 
 
 def _refuse_compressed(response: aiohttp.ClientResponse, host: str) -> None:
@@ -357,11 +375,11 @@ def _unanswered(error: Exception, host: str) -> CallFailed:
     return CallFailed(f"the request to {host} cannot be sent", passing=False)
 
 
-def _detail(content: bytes, headers: Mapping[str, str]) -> str:
+def _answer(content: bytes, content_type: str) -> Any:
     try:
-        return explanation(msgspec.json.decode(content), headers)
+        return decode_strictly(content)
     except (ValueError, RecursionError):
-        return ""
+        return content.decode(errors="replace") if content_type == "text/plain" else None
 
 
 def explanation(said: Any, headers: Mapping[str, str]) -> str:
@@ -370,23 +388,40 @@ def explanation(said: Any, headers: Mapping[str, str]) -> str:
     if isinstance(said, list) and said and isinstance(said[0], dict) and "error" in said[0]:
         # The form of Google, also behind OpenAI's API: a list around the error.
         said = said[0]
-    for key in ("error", "message", "detail"):
-        if isinstance(said, dict) and key in said:
-            said = said[key]
+    for key in ("error", "errors", "base_resp", "message", "msg", "status_msg", "detail"):
+        if isinstance(said, dict) and said.get(key):
+            raw = _raw(said.get("metadata"), headers)
+            said = said[key][0] if key == "errors" and isinstance(said[key], list) else said[key]
+            if raw and isinstance(said, str):
+                said = f"{said}: {raw}"
     if isinstance(said, list) and said and isinstance(said[0], dict) and "msg" in said[0]:
         # The form of FastAPI: a list of errors, each with the path of a field.
         place = said[0].get("loc")
         where = ".".join(map(str, place)) if isinstance(place, list) else ""
         said = f"{where}: {said[0]['msg']}"
-    if not isinstance(said, str):
-        return ""
+    return one_line(said, headers) if isinstance(said, str) else ""
+
+
+def one_line(said: str, headers: Mapping[str, str]) -> str:
+    """Return a text of a service in one line, without what was sent in headers."""
     for value in headers.values():
         for part in (value, *value.split()):
             if len(part) >= 6:
-                said = said.replace(part, "…")
+                # A service may show the begin of a key with stars after it.
+                said = re.sub(rf"{re.escape(part)}|{re.escape(part[:8])}\S*\*\S*", "…", said)
     said = "".join(letter if letter.isprintable() else " " for letter in said)
     said = re.sub(r" +", " ", said).strip().rstrip(".")
     return said if len(said) <= _DETAIL else f"{said[: _DETAIL - 1]}…"
+
+
+def _raw(metadata: Any, headers: Mapping[str, str]) -> str:
+    """Return the explanation of the provider behind a router, such as OpenRouter, whose own text says only that the
+    provider refused; empty without one."""
+    raw = metadata.get("raw") if isinstance(metadata, dict) else None
+    if isinstance(raw, str):
+        with suppress(ValueError, RecursionError):
+            return explanation(decode_strictly(raw), headers)
+    return explanation(raw, headers)
 
 
 def _retry_after(text: str, now: float) -> float | None:

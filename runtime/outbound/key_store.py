@@ -11,7 +11,7 @@ import ipaddress
 import re
 import ssl
 from collections import OrderedDict, deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -34,7 +34,7 @@ BYTES = 64 * 1024
 PER_HOST = 6
 """Maximum fetches per minute from one host of documents that the owner configured or a verified request named."""
 PER_HOST_NAMED = 30
-"""The same for documents that only unverified requests name, as all are after a start: enough that a forger with few
+"""The same for documents that only unverified requests name, as all are at first: enough that a forger with few
 addresses leaves room for the sender."""
 PER_MINUTE = 60
 """Maximum fetches per minute in total, for each of these."""
@@ -74,8 +74,9 @@ class KeyStore:
     At most 128 are kept, each as long as its `Cache-Control` says (default an hour), but between five minutes and a
     day. A failure is cached for 30 seconds. Each URL is fetched once at a time, however many wait for it.
 
-    A document is *proven* after a request was verified with it. Documents named by unverified requests have a budget of
-    their own: otherwise a few forged requests a minute could block the keys of genuine ones.
+    A document is *proven* after a request was verified with it, also by an earlier process. Documents named by
+    unverified requests have a budget of their own: otherwise a few forged requests a minute could block the keys of
+    genuine ones.
     """
 
     def __init__(
@@ -84,15 +85,19 @@ class KeyStore:
         *,
         tls: ssl.SSLContext | None = None,
         resolver: Callable[[], AbstractResolver] = aiohttp.DefaultResolver,
+        proven: Iterable[str] = (),
+        on_proven: Callable[[Sequence[str]], None] = lambda _: None,
     ) -> None:
-        """`tls`: the trusted authorities, by default the system's. `resolver`: creates the resolver of names."""
+        """`tls`: the trusted authorities, by default the system's. `resolver`: creates the resolver of names. `proven`:
+        the URLs that were proven before a restart, of which `on_proven` got all that are kept."""
         self._clock = clock
         self._tls = tls
         self._resolver = resolver
         self._documents: OrderedDict[str, _Document] = OrderedDict()
         self._failures: OrderedDict[str, float] = OrderedDict()
         self._fetches: OrderedDict[_Budget, deque[float]] = OrderedDict()
-        self._proven: OrderedDict[str, None] = OrderedDict()
+        self._proven: OrderedDict[str, None] = OrderedDict.fromkeys(proven)
+        self._on_proven = on_proven
         self._said: OrderedDict[str, float] = OrderedDict()
         self._running: dict[str, asyncio.Task[None]] = {}
 
@@ -107,9 +112,12 @@ class KeyStore:
     def prove(self, url: str) -> None:
         """Record that a request was verified with the document at `url`, which it named; fetch a new one if it is too
         old."""
+        new = url not in self._proven
         self._proven[url] = None
         self._proven.move_to_end(url)
         _shorten(self._proven, _KEPT)
+        if new:
+            self._on_proven(tuple(self._proven))
         kept = self._documents.get(url)
         if kept is not None and url not in self._running and self._wanted(url, False) and self._allowed(url, None):
             self._start(url, kept.configured)

@@ -90,7 +90,7 @@ class OllamaService:
 
     def refusal(self, failure: CallFailed, model: str, path: str) -> Refusal:
         """Return the reason why a call of `path` for `model` failed, and how to fix it."""
-        if failure.status == 404 and failure.detail:
+        if failure.status == 404 and isinstance(failure.answer, dict):
             return self.no_model(model)
         if failure.status == 404:
             hint = "check that it is Ollama, 0.3 or newer, and that the URL does not end in `/api`"

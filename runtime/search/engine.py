@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from runtime.models.calls.call import BACKGROUND, CallOwner
 from runtime.search.embedding.embedder import EmbeddedQuestion, Embedder
-from runtime.search.entry import ALL_SUBJECTS, IndexEntry
+from runtime.search.entry import ALL_SUBJECTS, EntryFilter, IndexEntry
 from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable
-from runtime.search.index.index import Index, IndexStats, Matched, Neighbours, Scored
+from runtime.search.index.index import Index, IndexStats, Neighbours, ScoredEntries, WordMatches
 from runtime.search.question import LONGEST, Question, Understood, folded, understand
 
 if TYPE_CHECKING:
@@ -102,12 +102,12 @@ async def search(
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _SearchResults:
     """The results of both sides and their shares of the score; None: that side was not searched, see `reason`.
     `tokens`: of the question; None: candidates are not compared token by token."""
 
-    keyword: Matched | None
-    vector: Scored | None
+    keyword: WordMatches | None
+    vector: ScoredEntries | None
     shares: tuple[float, float]
     stats: IndexStats | None = None
     reason: str | None = None
@@ -125,39 +125,39 @@ class _Found:
 
 async def _found(
     index: Index, embedder: Embedder | None, question: Question, asked: Understood, without: str, owner: CallOwner
-) -> _Found:
+) -> _SearchResults:
     """Search by keyword while the question is embedded, then by vector."""
     by_vector, by_keyword = question.shares
     limit = max(CANDIDATES, question.limit)
 
-    async def by_words() -> Matched:
+    async def by_words() -> WordMatches:
         return await index.keyword(asked.words, question.wanted, limit)
 
     if embedder is None or not by_vector:
-        return _Found(await by_words(), None, (0.0, 1.0), reason=without if by_vector else None)
+        return _SearchResults(await by_words(), None, (0.0, 1.0), reason=without if by_vector else None)
     if by_keyword:
         keyword, embedded = await asyncio.gather(by_words(), _embedded(embedder, asked.meaning, owner))
     else:
         keyword, embedded = None, await _embedded(embedder, asked.meaning, owner)
     if isinstance(embedded, Exception):
-        return _Found(keyword or await by_words(), None, (0.0, 1.0), reason=str(embedded))
+        return _SearchResults(keyword or await by_words(), None, (0.0, 1.0), reason=str(embedded))
     also = None if keyword is None else keyword.keys
     try:
         stats, nearest = await asyncio.gather(
-            index.stats(question.wanted.agent, question.wanted.user),
+            index.stats(EntryFilter(agent=question.wanted.agent, user=question.wanted.user)),
             index.nearest(embedded.vector, question.wanted, limit, also),
         )
     except EmbeddingMismatch as error:
-        return _Found(keyword or await by_words(), None, (0.0, 1.0), reason=str(error))
+        return _SearchResults(keyword or await by_words(), None, (0.0, 1.0), reason=str(error))
     if not stats.embedded:
-        return _Found(keyword or await by_words(), None, (0.0, 1.0), stats)
+        return _SearchResults(keyword or await by_words(), None, (0.0, 1.0), stats)
     from runtime.search.late_interaction import question_tokens
 
     tokens = None
     # Similarities by tokens and by cosine cannot be compared, so all entries are compared in one way.
     if stats.tokenized >= stats.embedded:
         tokens = question_tokens(embedded, asked.meaning, {} if keyword is None else keyword.weights)
-    return _Found(keyword, nearest, (by_vector, by_keyword), stats, tokens=tokens)
+    return _SearchResults(keyword, nearest, (by_vector, by_keyword), stats, tokens=tokens)
 
 
 async def _embedded(
@@ -170,7 +170,7 @@ async def _embedded(
         return error
 
 
-def _notes(asked: Understood, found: _Found) -> list[str]:
+def _notes(asked: Understood, found: _SearchResults) -> list[str]:
     notes = []
     if asked.cut:
         notes.append(f"only the first {LONGEST} characters of the question were read")
@@ -186,7 +186,7 @@ def _notes(asked: Understood, found: _Found) -> list[str]:
     return notes
 
 
-class _Compared(NamedTuple):
+class _TokenComparison(NamedTuple):
     """Candidates that were compared token by token: their keys, ascending, their neighbours, and their similarities."""
 
     keys: NDArray[np.int64]
@@ -197,11 +197,11 @@ class _Compared(NamedTuple):
 async def _compared(
     index: Index,
     keys: NDArray[np.int64],
-    found: _Found,
+    found: _SearchResults,
     parts: Mapping[str, NDArray[np.float32]],
     neighbours: Neighbours,
     limit: int,
-) -> _Compared | None:
+) -> _TokenComparison | None:
     """Compare the best candidates token by token, and their neighbours as far as these are candidates, too. None: they
     cannot be compared, because the question or a text with a vector has no tokens."""
     if found.tokens is None or found.vector is None:
@@ -225,12 +225,12 @@ async def _compared(
     matches = best_matches(found.tokens, bits)
     before, after = fusion.places(keys, neighbours.before), fusion.places(keys, neighbours.after)
     matches = fusion.with_neighbours(matches, before, after, dependence(neighbours.words))
-    return _Compared(keys, neighbours, matches @ found.tokens.weights)
+    return _TokenComparison(keys, neighbours, matches @ found.tokens.weights)
 
 
 def _parts(
     keys: NDArray[np.int64],
-    found: _Found,
+    found: _SearchResults,
     neighbours: Neighbours,
     asked: Understood,
     similar: NDArray[np.float32] | None = None,
@@ -274,7 +274,7 @@ class _Fit(NamedTuple):
     keyword_share: NDArray[np.float64]
 
 
-def _fit(keys: NDArray[np.int64], found: _Found) -> _Fit:
+def _fit(keys: NDArray[np.int64], found: _SearchResults) -> _Fit:
     import numpy as np
 
     from runtime.search import fusion

@@ -92,3 +92,7 @@ class EntryFilter:
             and self.subject in (ALL_SUBJECTS, entry.subject)
             and (not self.changes_of or not self.changes_of.isdisjoint((entry.replaces, entry.retracts)))
         )
+
+
+EVERY_ENTRY: Final = EntryFilter()
+"""The filter that every entry passes."""

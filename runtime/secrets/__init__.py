@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from runtime.clock import rfc3339
 from runtime.extension_table import table_of
-from runtime.secrets.backend import Rotated, SecretContext, Unresolved
+from runtime.secrets.backend import RotatedSecret, SecretContext, Unresolved
 from runtime.secrets.credential import CREDENTIAL
 from runtime.secrets.env import ENV
 from runtime.secrets.file import FILE
@@ -48,7 +48,7 @@ async def resolve(text: str, context: SecretContext) -> Secret:
         raise Unresolved(f"{text} has no path after {name}")
     origin = origin_of(text)
     found = await backend.read(path, context)
-    if not isinstance(found, Rotated):
+    if not isinstance(found, RotatedSecret):
         return _present(found, origin)
     before = f"{origin} (the previous one, until {rfc3339(found.until)})"
     return _present(found.value, origin, Secret(found.previous, before, until=found.until))

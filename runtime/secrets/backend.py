@@ -47,7 +47,7 @@ class SecretContext:
         self.sessions.clear()
 
 
-class Rotated(NamedTuple):
+class RotatedSecret(NamedTuple):
     """A rotated secret, whose previous value is valid until `until` (Unix seconds)."""
 
     value: bytes
@@ -66,6 +66,6 @@ class SecretBackend:
     name: str
     title: str
     doc: str
-    read: Callable[[str, SecretContext], Awaitable[bytes | Rotated]]
+    read: Callable[[str, SecretContext], Awaitable[bytes | RotatedSecret]]
     extra: str | None = None
     keep: Callable[[SecretContext], Coroutine[Any, Any, None]] | None = None

@@ -7,6 +7,7 @@ import os
 import stat
 from pathlib import Path
 
+from dslc.blocks.values.quantity import format_size
 from runtime.secrets.backend import SecretBackend, SecretContext, Unresolved
 
 MAX_BYTES = 64 * 1024
@@ -26,7 +27,7 @@ def read_file(file: Path) -> bytes:
     except OSError as error:
         raise Unresolved(f"{file}: {(error.strerror or 'cannot be read').lower()}") from None
     if len(value) > MAX_BYTES:
-        raise Unresolved(f"{file} is too large for a secret: more than {MAX_BYTES // 1024} KiB")
+        raise Unresolved(f"{file} is too large for a secret: more than {format_size(MAX_BYTES)}")
     return value.removesuffix(b"\n").removesuffix(b"\r")
 
 

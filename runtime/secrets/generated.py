@@ -17,7 +17,7 @@ from runtime.database.meta import advance, current
 from runtime.database.schema import OWNER
 from runtime.database.schema import secrets as table
 from runtime.database.sealed import Seal
-from runtime.secrets.backend import Rotated, SecretBackend, SecretContext, Unresolved
+from runtime.secrets.backend import RotatedSecret, SecretBackend, SecretContext, Unresolved
 
 PREFIX: Final = "secret://generated/"
 VERSION: Final = "secrets_version"
@@ -42,7 +42,7 @@ async def find(name: str, context: SecretContext) -> bytes | None:
     return None if row is None else _open(row, name, context)
 
 
-async def read(path: str, context: SecretContext) -> bytes | Rotated:
+async def read(path: str, context: SecretContext) -> bytes | RotatedSecret:
     if not _NAME.match(path):
         raise Unresolved(f"{path!r} is not a valid name of a generated secret")
     row = await _row(path, context)
@@ -61,7 +61,7 @@ async def read(path: str, context: SecretContext) -> bytes | Rotated:
         previous = Seal(context.key, table.c.previous).open(row.previous, row=path, version=row.version)
     except Unsealable as error:
         raise Unresolved(str(error), hint=error.hint) from None
-    return Rotated(value, previous, row.previous_until / 1000)
+    return RotatedSecret(value, previous, row.previous_until / 1000)
 
 
 async def rotate(name: str, context: SecretContext, overlap_ms: int) -> Rotation | None:

@@ -104,6 +104,9 @@ class SqlDatabase(Protocol):
         """Return rows of a table, for exports: a row that does not change meanwhile is on exactly one page. Pages have
         at most `limit` rows, and fewer if these are large."""
 
+    async def lost(self) -> Sequence[str]:
+        """Return the files with tables of users that are not there."""
+
     async def drop(self, user_id: str) -> None:
         """Delete all tables of a user, and what belongs to them. Nothing happens if there are none."""
 

@@ -1,5 +1,5 @@
-"""What each user has stored in SQL tables and in the key-value store: a row of `user_storage` for each, and the one
-check of what may be added."""
+"""What each user has stored: a row of `user_storage` for each, and the one check of what may be added to SQL tables and
+key-value store. Texts are checked in `texts`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ACCESSED_MS: Final = 60_000
 _KEPT: Final = 10_000
 
 
-class Stored(NamedTuple):
+class StorageUsage(NamedTuple):
     """What one user has stored. Times: Unix milliseconds; None for a user who never stored anything. `name`: of the
     file or schema of the tables; None before the first."""
 
@@ -37,6 +37,7 @@ class Stored(NamedTuple):
     created_at: int | None = None
     accessed_at: int | None = None
     name: str | None = None
+    text_bytes: int = 0
 
     @property
     def bytes(self) -> int:
@@ -44,20 +45,20 @@ class Stored(NamedTuple):
         return self.table_bytes + self.kv_bytes
 
 
-_COLUMNS: Final = ("table_count", "table_bytes", "kv_bytes", "created_at", "accessed_at", "name")
+_COLUMNS: Final = ("table_count", "table_bytes", "kv_bytes", "created_at", "accessed_at", "name", "text_bytes")
 # Built once: building a statement takes longer than running it.
 _ROW: Final = select(*(user_storage.c[name] for name in _COLUMNS)).where(user_storage.c.user_id == bindparam("user"))
 _LOCKED_ROW: Final = _ROW.with_for_update(key_share=True)
 
 
-def check_growth(stored: Stored, quota: Quota, more: int) -> None:
+def check_growth(stored: StorageUsage, quota: Quota, more: int) -> None:
     """Raise QuotaExceeded if `more` bytes may not be added to what is stored. What takes no more is always allowed,
     also beyond the quota, as after a move to a smaller tier."""
     if more > 0 and stored.bytes + more > quota.storage:
         raise storage_exceeded(quota, stored.bytes)
 
 
-def used_percent(stored: Stored, quota: Quota) -> float:
+def used_percent(stored: StorageUsage, quota: Quota) -> float:
     """Return how much of its storage a user has used, in percent with one decimal; over 100 after a move to a smaller
     tier."""
     return round(100 * stored.bytes / quota.storage, 1)
@@ -95,30 +96,29 @@ class UserStorage:
         """Return the limits of a user. Raises `Unavailable`."""
         return self.quota_of(await self._settings.of(user_id))
 
-    async def stored(self, user_id: str) -> Stored:
+    async def stored(self, user_id: str) -> StorageUsage:
         """Return what a user has stored. Raises `Unavailable`."""
         async with self._database.read() as connection:
             row = (await connection.execute(_ROW, {"user": user_id})).first()
-        return Stored() if row is None else Stored(*row)
+        return StorageUsage() if row is None else StorageUsage(*row)
 
-    async def all(self) -> Mapping[str, Stored]:
+    async def all(self) -> Mapping[str, StorageUsage]:
         """Return what every user has stored who stored anything, by id. Raises `Unavailable`."""
         query = select(user_storage.c.user_id, *(user_storage.c[name] for name in _COLUMNS))
         async with self._database.read() as connection:
-            return {row[0]: Stored(*row[1:]) for row in await connection.execute(query)}
+            return {row[0]: StorageUsage(*row[1:]) for row in await connection.execute(query)}
 
-    def ensure(self, connection: Connection, user_id: str) -> Stored:
+    def ensure(self, connection: Connection, user_id: str) -> StorageUsage:
         """Return what a user has stored, from the row, which is made if there is none. It does not change until the end
         of the transaction: keep that short. Raises NotFound for a user who was removed."""
-        stored = _locked(connection, user_id)
+        stored = _lock_row(connection, user_id)
         if stored is None:
             # Nothing of a removed user may begin again.
-            if not users.exists(connection, user_id):
-                raise NotFound("there is no such user any more")
+            users.require(connection, user_id)
             now = milliseconds(self._clock)
             columns = ("user_id", "created_at", "accessed_at")
             bulk.insert(connection, user_storage, columns, [(user_id, now, now)], ignore=True)
-            stored = _locked(connection, user_id)
+            stored = _lock_row(connection, user_id)
             assert stored is not None
         return stored
 
@@ -135,7 +135,7 @@ class UserStorage:
     def free_kv(self, connection: Connection, user_id: str, size: int) -> None:
         """Take so many bytes from what the user's key-value store takes, in the transaction that deletes them, also of
         a user who was removed."""
-        stored = _locked(connection, user_id)
+        stored = _lock_row(connection, user_id)
         if stored is not None:
             self._write(connection, user_id, kv_bytes=max(0, stored.kv_bytes - size))
 
@@ -152,6 +152,23 @@ class UserStorage:
             if quota is not None:
                 check_growth(stored, quota, size - stored.table_bytes)
             self._write(connection, user_id, table_count=count, table_bytes=size)
+
+        await self._database.transact(write)
+
+    def add_texts(self, connection: Connection, sizes: Mapping[str, int]) -> None:
+        """Add so many bytes to the texts of each user who still exists."""
+        # In one order in all processes, so that two of them do not wait for each other.
+        for user_id, size in sorted(sizes.items()):
+            with suppress(NotFound):
+                if size:
+                    total = max(0, self.ensure(connection, user_id).text_bytes + size)
+                    bulk.update(connection, user_storage, ("user_id",), ("text_bytes",), [(user_id, total)])
+
+    async def note_texts(self, user_id: str, size: int) -> None:
+        """Store how many bytes of texts a user has. Raises `Unavailable`."""
+
+        def write(connection: Connection) -> None:
+            self.add_texts(connection, {user_id: size - (_lock_row(connection, user_id) or StorageUsage()).text_bytes})
 
         await self._database.transact(write)
 
@@ -177,9 +194,9 @@ class UserStorage:
             self._accessed.popitem(last=False)
 
 
-def _locked(connection: Connection, user_id: str) -> Stored | None:
+def _lock_row(connection: Connection, user_id: str) -> StorageUsage | None:
     row = connection.execute(_LOCKED_ROW, {"user": user_id}).first()
-    return None if row is None else Stored(*row)
+    return None if row is None else StorageUsage(*row)
 
 
 def _store_accesses(connection: Connection, accesses: Sequence[tuple[str, int]]) -> Sequence[None]:

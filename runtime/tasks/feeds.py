@@ -15,7 +15,6 @@ from runtime.database.connection import Database
 from runtime.database.errors import Unavailable
 from runtime.database.schema import TASK_IS_OPEN, task_feeds, tasks
 from runtime.database.sealed import Seal
-from runtime.errors import NotFound
 from runtime.identity import users
 from runtime.identity.token import is_token, make_token, token_hash
 from runtime.tasks.calendar import Form, calendar_of
@@ -146,8 +145,7 @@ class TaskFeeds:
         query = select(task_feeds).where(task_feeds.c.user_id == user_id).with_for_update()
 
         def write(connection: Connection) -> Feed:
-            if not users.exists(connection, user_id):
-                raise NotFound("there is no such user any more")
+            users.require(connection, user_id)
             return change(connection, connection.execute(query).first())
 
         return await self._database.transact(write)

@@ -137,6 +137,7 @@ def items_of(task: Task) -> Iterator[Item]:
             source_uri=f"{_TASK}{task.id}",
             tags=task.tags,
             text=chunk,
+            subject=task.subject,
         )
 
 

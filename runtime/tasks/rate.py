@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, delete, or_, select
 
+from dslc.blocks.values.quantity import format_duration
 from runtime.database import bulk
 from runtime.database.schema import task_creations
 from runtime.errors import RateLimited
@@ -37,7 +38,7 @@ def count_creation(connection: Connection, user_id: str, per_hour: int, now: int
     if sum(count for _, count in counts) >= per_hour:
         seconds = max(1, math.ceil((_free_at(counts, per_hour) * _MINUTE_MS - now) / 1000))
         raise RateLimited(
-            f"at most {per_hour} tasks can be created in an hour, and the next one in {seconds} s",
+            f"at most {per_hour} tasks can be created in an hour, and the next one in {format_duration(seconds)}",
             retry_after=seconds,
         )
     dialect = connection.dialect.name

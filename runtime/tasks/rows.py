@@ -7,9 +7,14 @@ from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 from typing import Any, Final
 
+from sqlalchemy import ColumnElement, Connection
+
+from runtime.database import bulk
 from runtime.database.keys.ring import KeyRing
 from runtime.database.schema import task_changes, tasks
 from runtime.database.sealed import Seal
+from runtime.database.text import hash_key
+from runtime.search.entry import ALL_SUBJECTS, WantedSubject
 from runtime.tasks.due import shown
 from runtime.tasks.task import Actor, Due, FieldChange, Task, TaskChange, Value
 
@@ -17,7 +22,17 @@ COLUMNS: Final = tuple(column.name for column in tasks.columns)
 CHANGE_COLUMNS: Final = tuple(column.name for column in task_changes.columns)
 
 EPOCH: Final = date(1970, 1, 1)
-_READ_AS_THEY_ARE: Final = tuple(name for name in COLUMNS if name not in {"due_at", "due_day", "tags", "content"})
+_READ_AS_THEY_ARE: Final = tuple(
+    name for name in COLUMNS if name not in {"due_at", "due_day", "tags", "subject_key", "content"}
+)
+
+
+def of_subject(wanted: WantedSubject) -> list[ColumnElement[bool]]:
+    """Return the conditions of the tasks of a subject."""
+    key = tasks.c.subject_key
+    if wanted is ALL_SUBJECTS:
+        return []
+    return [key.is_(None) if wanted is None else key == hash_key(wanted)]
 
 
 class TaskRows:
@@ -27,14 +42,24 @@ class TaskRows:
         self._content = Seal(keys, tasks.c.content)
         self._changes = Seal(keys, task_changes.c.content)
 
+    def find(self, connection: Connection, user_id: str, task_ids: Sequence[str], subject: WantedSubject) -> list[Task]:
+        """Return those of these tasks that a user has and that are of the subject, in this order. Raises Unsealable."""
+        keys = [(task_id, user_id) for task_id in task_ids]
+        rows = {row[0]: row for row in bulk.find(connection, tasks, ("id", "user_id"), COLUMNS[2:], keys)}
+        found = [self.task(rows[task_id]) for task_id in task_ids if task_id in rows]
+        return [task for task in found if subject in (ALL_SUBJECTS, task.subject)]
+
     def row(self, task: Task) -> tuple[Any, ...]:
         """Return the row of a task, in the order of COLUMNS."""
-        content = json.dumps({"title": task.title, "description": task.description}, ensure_ascii=False).encode()
+        said = {"title": task.title, "description": task.description}
+        said |= {name: value for name in ("webhook", "subject") if (value := getattr(task, name)) is not None}
+        content = json.dumps(said, ensure_ascii=False).encode()
         fields: dict[str, Any] = {name: getattr(task, name) for name in _READ_AS_THEY_ARE}
         due = task.due
         fields["due_at"] = None if due is None else due.at
         fields["due_day"] = None if due is None or due.day is None else (due.day - EPOCH).days
         fields["tags"] = json.dumps(task.tags, ensure_ascii=False)
+        fields["subject_key"] = hash_key(task.subject)
         fields["content"] = self._content.close(content, row=task.id, user_id=task.user_id, version=task.version)
         return tuple(fields[name] for name in COLUMNS)
 
@@ -42,6 +67,7 @@ class TaskRows:
         """Return the task of a row. Raises Unsealable."""
         fields = dict(zip(COLUMNS, row, strict=True))
         sealed, tags = fields.pop("content"), json.loads(fields.pop("tags"))
+        del fields["subject_key"]
         at, day = fields.pop("due_at"), fields.pop("due_day")
         opened = self._content.open(sealed, row=fields["id"], user_id=fields["user_id"], version=fields["version"])
         due = None if at is None else Due(at, None if day is None else EPOCH + timedelta(days=day))

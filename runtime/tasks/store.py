@@ -1,4 +1,5 @@
-"""The tasks of users. Every call is on those of one user, and no other user's exist for it."""
+"""The tasks of users. Every call is on those of one user, and no other user's exist for it; on those of one subject if
+it names one."""
 
 from __future__ import annotations
 
@@ -8,15 +9,15 @@ from typing import Any, Final, TypeVar
 from sqlalchemy import Connection, Select, exists, func, select
 
 from runtime.clock import Clock
-from runtime.database import bulk
 from runtime.database.connection import Database
 from runtime.database.schema import task_changes, task_parts, task_tags, tasks
 from runtime.errors import NotFound
 from runtime.memory.item import well_formed
 from runtime.memory.redaction.redact import redact
+from runtime.search.entry import ALL_SUBJECTS, WantedSubject
 from runtime.tasks.errors import OK, BulkRefused
 from runtime.tasks.rate import PER_HOUR
-from runtime.tasks.rows import CHANGE_COLUMNS, COLUMNS, TaskRows
+from runtime.tasks.rows import CHANGE_COLUMNS, TaskRows, of_subject
 from runtime.tasks.task import MOST_TAGS, Actor, Due, Priority, Status, Task, TaskChange, TaskFilter, TaskPage
 from runtime.tasks.writing import TaskTransaction
 
@@ -32,8 +33,8 @@ _ABSENT: Final = "there is no such task"
 
 
 class TaskStore:
-    """The tasks in one database. Methods raise NotFound for a task that the user does not have or a user who was
-    removed, Superseded for an attempt at a run that another one follows, and `Unavailable`.
+    """The tasks in one database. Methods raise NotFound for a task that the user does not have, or that is of another
+    subject, or a user who was removed, Superseded for an attempt at a run that another one follows, and `Unavailable`.
 
     Secrets in titles and descriptions are redacted, as in all that agents remember.
     """
@@ -57,9 +58,11 @@ class TaskStore:
         priority: Priority = "normal",
         due: Due | None = None,
         tags: Sequence[str] = (),
+        subject: str | None = None,
     ) -> Task:
         """Add a task. A call of an agent that is repeated returns the task that it added. Raises RateLimited."""
         fields = clean({"title": title, "description": description, "priority": priority, "due": due, "tags": tags})
+        fields["subject"] = subject
 
         def work(transaction: TaskTransaction) -> Task:
             before = transaction.find([task_id for task_id, version in transaction.made().items() if version == 1])
@@ -123,17 +126,17 @@ class TaskStore:
         await self._write(user_id, actor, work)
         self._database.empty_log()
 
-    async def get(self, user_id: str, task_id: str) -> Task:
+    async def get(self, user_id: str, task_id: str, subject: WantedSubject = ALL_SUBJECTS) -> Task:
         """Return a task."""
-        found = await self.by_ids(user_id, [task_id])
+        found = await self.by_ids(user_id, [task_id], subject)
         if not found:
             raise NotFound(_ABSENT)
         return found[0]
 
-    async def by_ids(self, user_id: str, task_ids: Sequence[str]) -> list[Task]:
-        """Return those of these tasks that the user has, in this order."""
+    async def by_ids(self, user_id: str, task_ids: Sequence[str], subject: WantedSubject = ALL_SUBJECTS) -> list[Task]:
+        """Return those of these tasks that the user has, and that are of the subject, in this order."""
         async with self._database.read() as connection:
-            return await connection.run_sync(self._found, user_id, task_ids)
+            return await connection.run_sync(self._rows.find, user_id, task_ids, subject)
 
     async def page(self, user_id: str, wanted: TaskFilter = EVERY, *, limit: int, offset: int = 0) -> TaskPage:
         """Return the tasks from number `offset` on, the newest first, and how many there are."""
@@ -143,7 +146,7 @@ class TaskStore:
             page = ids.order_by(ids.selected_columns[0].desc()).limit(limit).offset(offset)
             found = list(connection.execute(page).scalars())
             total = connection.execute(_counting(user_id, wanted, ids)).scalar_one()
-            return TaskPage(self._found(connection, user_id, found), int(total or 0))
+            return TaskPage(self._rows.find(connection, user_id, found, wanted.subject), int(total or 0))
 
         async with self._database.read() as connection:
             return await connection.run_sync(read)
@@ -155,11 +158,6 @@ class TaskStore:
         async with self._database.read() as connection:
             rows = await connection.execute(query.order_by(task_changes.c.version.desc()).limit(limit))
             return [self._rows.change(row) for row in rows]
-
-    def _found(self, connection: Connection, user_id: str, task_ids: Sequence[str]) -> list[Task]:
-        keys = [(task_id, user_id) for task_id in task_ids]
-        rows = {row[0]: row for row in bulk.find(connection, tasks, ("id", "user_id"), COLUMNS[2:], keys)}
-        return [self._rows.task(rows[task_id]) for task_id in task_ids if task_id in rows]
 
     async def _write(self, user_id: str, actor: Actor, work: Callable[[TaskTransaction], Result]) -> Result:
         def whole(connection: Connection) -> tuple[Result, bool]:
@@ -197,18 +195,21 @@ def _rarest_first(connection: Connection, user_id: str, tags: Sequence[str]) -> 
 
 
 def _ids(user_id: str, wanted: TaskFilter) -> Select[Any]:
-    """Return the query for the ids of tasks. With tags it reads those of the first one, in the order of the ids, and
-    looks up the others of each."""
-    if not wanted.tags:
-        query = select(tasks.c.id).where(tasks.c.user_id == user_id)
-        return query if wanted.status is None else query.where(tasks.c.status == wanted.status)
-    tagged = task_tags.c.user_id == user_id, task_tags.c.tag == wanted.tags[0]
-    query = select(task_tags.c.task_id).where(*tagged)
+    """Return the query for the ids of tasks. It reads those of the subject, or else of the first tag, in the order of
+    the ids, and looks up the other tags of each."""
+    tags, mine = wanted.tags, of_subject(wanted.subject)
+    if tags and not isinstance(wanted.subject, str):
+        table, task_id = task_tags, task_tags.c.task_id
+        first, tags = tags[0], tags[1:]
+        mine = [task_tags.c.tag == first, *([exists().where(tasks.c.id == task_id, *mine)] if mine else [])]
+    else:
+        table, task_id = tasks, tasks.c.id
+    query = select(task_id).where(table.c.user_id == user_id, *mine)
     if wanted.status is not None:
-        query = query.where(task_tags.c.status == wanted.status)
-    for number, tag in enumerate(wanted.tags[1:]):
+        query = query.where(table.c.status == wanted.status)
+    for number, tag in enumerate(tags):
         other = task_tags.alias(f"tag{number}")
-        same = other.c.user_id == user_id, other.c.tag == tag, other.c.task_id == task_tags.c.task_id
+        same = other.c.user_id == user_id, other.c.tag == tag, other.c.task_id == task_id
         query = query.where(exists().where(*same))
     return query
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Final, Literal, NamedTuple, get_args
 
+from runtime.search.entry import ALL_SUBJECTS, WantedSubject
+
 Status = Literal["pending", "in_progress", "completed", "cancelled"]
 Priority = Literal["low", "normal", "high", "urgent"]
 Source = Literal["agent", "user", "api"]
@@ -39,7 +41,8 @@ class Task:
     with the creation.
 
     `source`, `created_by_agent`, `origin_run_id`: who created it; `updated_…`: who changed it last. `said_at`: when
-    the context of the main agent last had it as urgent or overdue.
+    the context of the main agent last had it as urgent or overdue. `webhook`: whose delivery woke a run that wrote its
+    title or description; None: no such run did. `subject`: of the keyed threads to which it belongs; None: to none.
     """
 
     id: str
@@ -62,6 +65,8 @@ class Task:
     said_at: int | None
     part: int
     version: int
+    webhook: str | None = None
+    subject: str | None = None
 
     def is_overdue(self, now: int) -> bool:
         """True if it is still to be done, and was due before `now` (Unix milliseconds)."""
@@ -74,24 +79,33 @@ class Task:
 
 
 class Actor(NamedTuple):
-    """Who acts. `agent`, `run_id`, `attempt` and `key`: of an acting agent, see `runtime.tools.context.Acting`."""
+    """Who acts. `agent`, `run_id`, `attempt`, `key` and `webhook`: of an acting agent, see
+    `runtime.tools.context.Acting`. `subject`: whose tasks exist for it."""
 
     source: Source
     agent: str | None = None
     run_id: str | None = None
     attempt: int | None = None
     key: str | None = None
+    webhook: str | None = None
+    subject: WantedSubject = ALL_SUBJECTS
 
 
 class TaskFilter(NamedTuple):
-    """Criteria of tasks: the status, and tags of which a task has all. None and no tags exclude nothing."""
+    """Criteria of tasks: the status, tags of which a task has all, and the subject. A status of None and no tags
+    exclude nothing."""
 
     status: Status | None = None
     tags: tuple[str, ...] = ()
+    subject: WantedSubject = ALL_SUBJECTS
 
     def wants(self, task: Task) -> bool:
         """True if a task passes."""
-        return self.status in (None, task.status) and set(self.tags).issubset(task.tags)
+        return (
+            self.status in (None, task.status)
+            and set(self.tags).issubset(task.tags)
+            and self.subject in (ALL_SUBJECTS, task.subject)
+        )
 
 
 class TaskPage(NamedTuple):

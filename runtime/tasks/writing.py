@@ -12,7 +12,6 @@ from sqlalchemy import Connection, delete, select
 from runtime.clock import Clock, milliseconds, uuid7
 from runtime.database import bulk
 from runtime.database.schema import task_changes, task_parts, task_tags, tasks
-from runtime.errors import NotFound
 from runtime.identity import users
 from runtime.tasks.rate import count_creation
 from runtime.tasks.rows import CHANGE_COLUMNS, COLUMNS, TaskRows
@@ -26,6 +25,7 @@ KEPT_CHANGES: Final = 1000
 """The newest changes of a task, which its history has."""
 
 _LONGEST_KEY: Final = 64
+_TEXTS: Final = frozenset({"title", "description"})
 _CHANGED: Final = tuple(name for name in COLUMNS if name not in {"id", "user_id", "said_at"})
 
 
@@ -44,8 +44,7 @@ class TaskTransaction:
             if current.get(actor.run_id) != actor.attempt:
                 raise Superseded(f"run {actor.run_id} continues elsewhere")
         lock_tasks(connection, user_id)
-        if not users.exists(connection, user_id):
-            raise NotFound("there is no such user any more")
+        users.require(connection, user_id)
         self._connection = connection
         self._rows = rows
         self._user_id = user_id
@@ -60,9 +59,9 @@ class TaskTransaction:
         self._retagged: dict[str, Task] = {}
 
     def find(self, ids: Sequence[str]) -> dict[str, Task]:
-        """Return those of these tasks that the user has, by id."""
-        found = bulk.find(self._connection, tasks, ("id", "user_id"), COLUMNS[2:], [(it, self._user_id) for it in ids])
-        return {row[0]: self._rows.task(row) for row in found}
+        """Return those of these tasks that exist for who acts, by id."""
+        found = self._rows.find(self._connection, self._user_id, ids, self._actor.subject)
+        return {task.id: task for task in found}
 
     def made(self) -> dict[str, int]:
         """Return the tasks that this call of an agent has changed before, and to which version: it is repeated after
@@ -94,6 +93,7 @@ class TaskTransaction:
             said_at=None,
             part=self._place(),
             version=1,
+            webhook=actor.webhook,
         )
         self._new.append(task)
         self._retagged[task.id] = task
@@ -121,6 +121,7 @@ class TaskTransaction:
             updated_run_id=actor.run_id,
             updated_at=now,
             version=task.version + 1,
+            webhook=actor.webhook if actor.webhook and differing.keys() & _TEXTS else task.webhook,
         )
         self._changed[task.id] = changed
         if "tags" in differing or "status" in differing:

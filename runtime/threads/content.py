@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+import re
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -32,12 +33,13 @@ class DataPart(Struct, frozen=True, tag="data"):
 
 class ToolCallPart(Struct, frozen=True, tag="tool_call", omit_defaults=True):
     """A call of a tool. `name`: as the model calls it. `arguments`: JSON of an object. `tool`: the tool's own name;
-    empty in messages that were stored without it."""
+    empty in messages that were stored without it. `extra`: what the model's service wants back with it."""
 
     id: str
     name: str
     arguments: str
     tool: str = ""
+    extra: dict[str, Any] = {}
 
 
 class ToolOutputPart(Struct, frozen=True, tag="tool_output"):
@@ -57,6 +59,14 @@ class EventPart(Struct, frozen=True, tag="event"):
 
 
 Part = TextPart | DataPart | ToolCallPart | ToolOutputPart | EventPart
+
+
+class Forgotten(NamedTuple):
+    """What was deleted. `ids`: of threads and of items of memories. `messages`: thread and position of each."""
+
+    ids: frozenset[str] = frozenset()
+    messages: frozenset[tuple[str, int]] = frozenset()
+
 
 _ENCODER: Final = msgspec.json.Encoder()
 _DECODER: Final = msgspec.json.Decoder(tuple[Part, ...])
@@ -78,6 +88,60 @@ def decode(content: bytes) -> tuple[Part, ...]:
 def text_of(parts: tuple[Part, ...]) -> str:
     """Return the text of all parts, in paragraphs."""
     return "\n\n".join(text for part in parts if (text := _text(part)))
+
+
+def ids_in(text: str) -> list[str]:
+    """Return the ids that a text has."""
+    return _ID.findall(text)
+
+
+def without_copies(parts: tuple[Part, ...], forgotten: Forgotten) -> tuple[Part, ...]:
+    """Return the parts with outputs of tools that no longer quote what was deleted; the same object if none does."""
+    changed = tuple(
+        msgspec.structs.replace(part, text=text_without(part.text, forgotten))
+        if isinstance(part, ToolOutputPart)
+        else part
+        for part in parts
+    )
+    return changed if changed != parts else parts
+
+
+def text_without(output: str, forgotten: Forgotten) -> str:
+    """Return the text of an output that no longer quotes what was deleted; the same text if it does not.
+
+    An output that quotes an item or a message is JSON in which the object with the text has its id too. Of such an
+    object only what names it is left, and `deleted`. An output in another form that has the id is left out whole.
+    """
+    ids = frozenset(ids_in(output))
+    named = not ids.isdisjoint(forgotten.ids)
+    if not named and ids.isdisjoint(thread_id for thread_id, _ in forgotten.messages):
+        return output
+    try:
+        value = msgspec.json.decode(output)
+    except msgspec.DecodeError:
+        # Cut, or a line about an error. Where it has only the thread of a message, its text is not known to be there.
+        return _DELETED if named or not forgotten.ids else output
+    kept = _without(value, forgotten)
+    return output if kept == value else msgspec.json.encode(kept).decode()
+
+
+_ID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_NAMES: Final = ("outcome", "memory_id", "previous_id", "conversation_id", "position")
+_DELETED: Final = "deleted since"
+
+
+def _without(value: Any, forgotten: Forgotten) -> Any:
+    if isinstance(value, list):
+        return [_without(each, forgotten) for each in value]
+    if isinstance(value, str):
+        names = value in forgotten.ids or forgotten.ids.isdisjoint(ids_in(value))
+        return value if names else _DELETED
+    if not isinstance(value, dict):
+        return value
+    named = any(isinstance(each, str) and each in forgotten.ids for each in value.values())
+    if named or (value.get("conversation_id"), value.get("position")) in forgotten.messages:
+        return {**{name: value[name] for name in _NAMES if name in value}, "deleted": True}
+    return {name: _without(each, forgotten) for name, each in value.items()}
 
 
 def _text(part: Part) -> str:

@@ -16,7 +16,7 @@ from runtime.database.schema import inputs, runs, threads
 from runtime.errors import NotFound, UsageError
 from runtime.identity.caller import Scope, read_scopes
 from runtime.threads import run, stage_ranks
-from runtime.threads.deletion import DELETED
+from runtime.threads.removal.deletion import DELETED
 from runtime.threads.turns import thread_order
 from runtime.threads.turns.queue import TurnQueue
 from runtime.threads.turns.thread_order import Arrival

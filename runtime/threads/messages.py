@@ -18,9 +18,11 @@ from runtime.database.schema import approvals, messages, runs, threads
 from runtime.database.sealed import Seal
 from runtime.errors import NotFound
 from runtime.threads import change_log, content
-from runtime.threads.content import EventPart, MessageKind, Part, Role
-from runtime.threads.deletion import DELETED
-from runtime.threads.events.log import EventLog, RunEvent
+from runtime.threads.content import EventPart, Forgotten, MessageKind, Part, Role
+from runtime.threads.events.log import EventLog
+from runtime.threads.events.run_event import RunEvent
+from runtime.threads.removal import quotes
+from runtime.threads.removal.deletion import DELETED
 from runtime.threads.run import ENDED
 from runtime.threads.thread import Thread, not_found
 from runtime.threads.thread_write import (
@@ -206,7 +208,8 @@ class Messages:
             return int((await connection.execute(query)).scalar() or 0)
 
     async def delete(self, thread: Thread, position: int) -> None:
-        """Delete one message; its position stays empty. A summary that covers it is not changed. Raises NotFound."""
+        """Delete one message, and what outputs of tools quote of it; its position stays empty. A summary that covers it
+        is not changed. Raises NotFound."""
 
         def remove(connection: Connection) -> None:
             of_it = threads.c.id == thread.id, threads.c.kind != DELETED
@@ -218,17 +221,21 @@ class Messages:
                 raise NotFound(f"the thread {thread.id} has no message at position {position}")
             change_log.note(connection, [thread.id])
 
+        # First, because nobody would know of the copies after an interruption.
+        forgotten = Forgotten(messages=frozenset({(thread.id, position)}))
+        await quotes.forget(self._database, thread.user_id, forgotten)
         await self._database.transact(remove)
         self.on_change(thread)
 
     def _write(self, by: Writer, new: Sequence[NewMessage]) -> ThreadWrite:
         rows = tuple(self._row(each, by) for each in new)
-        tell = tuple(
-            (row.id, partial(self._events.append, event=event))
-            for row, each in zip(rows, new, strict=True)
-            for event in each.events
-        )
-        return ThreadWrite(by, rows, tell=tell)
+        tell: list[tuple[str, Callable[[Connection], None]]] = []
+        for row, each in zip(rows, new, strict=True):
+            tell += [(row.id, partial(self._events.append, event=event)) for event in each.events]
+            if codes := quotes.codes_of(each.parts):
+                noting = partial(quotes.note, codes=codes, message_id=row.id, user_id=by.user_id)
+                tell.append((row.id, noting))
+        return ThreadWrite(by, rows, tell=tuple(tell))
 
     def _row(self, new: NewMessage, by: Writer) -> MessageRow:
         if new.key is not None and not 0 < len(new.key) <= KEY_LENGTH:

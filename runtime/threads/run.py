@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Connection, TextClause, func, select, text
 
@@ -84,6 +84,45 @@ async def newest_runs(database: Database, user_id: str, agent: str, limit: int) 
     async with database.read() as connection:
         found = await connection.execute(query.order_by(runs.c.started_at.desc()).limit(limit))
         return [RunRow(*row) for row in found]
+
+
+IN_A_ROW: Final = 3
+"""Number of failed runs in a row after which their thread is reported."""
+_LOOKED_AT: Final = 300
+
+
+class FailingThread(NamedTuple):
+    """A thread whose newest runs failed, and why the last one did. `everywhere`: so did the newest ones of its agent,
+    which may have a thread for each delivery."""
+
+    user_id: str
+    agent: str
+    thread_id: str
+    error: str
+    everywhere: bool
+
+
+async def failing_threads(database: Database, since: int) -> list[FailingThread]:
+    """Return the threads whose newest runs all failed, of those that began after `since` (Unix milliseconds) and are
+    among the newest of the daemon. Raises `Unavailable`."""
+    columns = ("user_id", "agent", "thread_id", "ended", "error")
+    # Ids begin with the time, and there is no other index over all runs.
+    query = select(*runs.c[columns], runs.c.started_at).order_by(runs.c.id.desc()).limit(_LOOKED_AT)
+    async with database.read() as connection:
+        found = [row for row in await connection.execute(query) if row.ended and row.thread_id]
+    failing: dict[str, FailingThread] = {}
+    for everywhere in (False, True):
+        groups: dict[tuple[str, ...], list[Any]] = {}
+        for row in found:
+            key = (row.user_id, row.agent) if everywhere else (row.user_id, row.agent, row.thread_id)
+            groups.setdefault(key, []).append(row)
+        for rows in groups.values():
+            newest = rows[:IN_A_ROW]
+            if len(newest) == IN_A_ROW and all(row.ended == "failed" and row.started_at >= since for row in newest):
+                first = newest[0]
+                one = FailingThread(first.user_id, first.agent, first.thread_id, first.error or "", everywhere)
+                failing.setdefault(first.thread_id, one)
+    return list(failing.values())
 
 
 def begin(connection: Connection, begins: Sequence[Begin]) -> None:

@@ -21,13 +21,14 @@ from runtime.database.schema import OWNER, steps
 from runtime.database.sealed import Seal
 from runtime.errors import GiveUp, Retry
 from runtime.threads import stage_ranks
-from runtime.threads.events.log import EventLog, RunEvent
+from runtime.threads.events.log import EventLog
+from runtime.threads.events.run_event import RunEvent
 from runtime.threads.step import (
     DONE,
     FAILED,
     INTENDED,
     UNNAMED,
-    Recorded,
+    RecordedStep,
     StepUncertain,
     StepWrite,
     recorded_steps,
@@ -57,7 +58,7 @@ class RunLog:
         self._unnamed = count()
         self._named: set[str] = set()
         self._positions = count()
-        self._earlier: dict[str, Recorded] | None = None if attempt > 1 else {}
+        self._earlier: dict[str, RecordedStep] | None = None if attempt > 1 else {}
         self._reading = asyncio.Lock()
         self._ends: deque[tuple[StepWrite, asyncio.Future[None] | None]] = deque()
         self._intent = Seal(database.keys, steps.c.intent)
@@ -128,7 +129,7 @@ class RunLog:
     async def ended(self, key: str) -> bool:
         """Return True if an earlier attempt recorded the result of the step with this key. Raises `Unavailable`."""
         earlier = (await self._recorded()).get(key)
-        return earlier is not None and earlier.state == DONE
+        return earlier is not None and earlier.state == DONE and earlier.result is not None
 
     def _name(self, key: str | None) -> str:
         if key is None:
@@ -140,7 +141,7 @@ class RunLog:
         self._named.add(key)
         return key
 
-    async def _recorded(self) -> dict[str, Recorded]:
+    async def _recorded(self) -> dict[str, RecordedStep]:
         """Return the steps that earlier attempts recorded, by key; positions of new steps follow theirs."""
         async with self._reading:
             if self._earlier is None:
@@ -175,7 +176,7 @@ class RunLog:
             future.add_done_callback(_seen)
         self._ends.append((write, future))
 
-    def _check(self, position: int, kind: str, earlier: Recorded, *, repeatable: bool) -> None:
+    def _check(self, position: int, kind: str, earlier: RecordedStep, *, repeatable: bool) -> None:
         if earlier.kind != kind:
             raise GiveUp(
                 f"step {position + 1} was {earlier.kind!r} in an earlier try and is {kind!r} now",

@@ -32,7 +32,7 @@ class StepUncertain(GiveUp):
     """A step that cannot be repeated may or may not have happened before the daemon stopped."""
 
 
-class Recorded(NamedTuple):
+class RecordedStep(NamedTuple):
     """A step as an earlier attempt recorded it. `repeatable`: as that attempt said. `result`: sealed; None unless
     `state` is `done`."""
 
@@ -109,21 +109,22 @@ def store_steps(connection: Connection, writes: Sequence[StepWrite]) -> list[Exc
     ]
 
 
-def recorded_in(connection: Connection, run_id: str, keys: Sequence[str]) -> dict[str, Recorded]:
+def recorded_in(connection: Connection, run_id: str, keys: Sequence[str]) -> dict[str, RecordedStep]:
     """Return the steps of a run with these keys."""
     query = select(*steps.c["key", "position", "kind", "repeatable", "state", "result"])
     found = connection.execute(query.where(steps.c.run_id == run_id, steps.c.key.in_(keys)))
-    return {key: Recorded(*rest) for key, *rest in found}
+    return {key: RecordedStep(*rest) for key, *rest in found}
 
 
-async def recorded_steps(database: Database, run_id: str) -> dict[str, Recorded]:
+async def recorded_steps(database: Database, run_id: str) -> dict[str, RecordedStep]:
     """Return the steps that earlier attempts at the run recorded, by key."""
     query = select(*steps.c["position", "key", "kind", "repeatable", "state", "result"])
     async with database.read() as connection:
         rows = await connection.execute(query.where(steps.c.run_id == run_id))
         # Steps recorded by versions without keys are numbered by their positions.
         return {
-            f"{UNNAMED}{position}" if key is None else key: Recorded(position, *rest) for position, key, *rest in rows
+            f"{UNNAMED}{position}" if key is None else key: RecordedStep(position, *rest)
+            for position, key, *rest in rows
         }
 
 

@@ -18,10 +18,10 @@ from runtime.database.connection import Database
 from runtime.database.errors import Collision
 from runtime.database.schema import messages, runs, threads
 from runtime.database.sealed import Seal
-from runtime.database.text import hash_key, storable
-from runtime.errors import NotFound
+from runtime.database.text import hash_key, is_distinct, storable
+from runtime.errors import NotFound, UsageError
 from runtime.suggestions import did_you_mean, near_ids
-from runtime.threads import deletion
+from runtime.threads.removal import deletion
 
 ThreadKind = Literal["main", "delivery", "keyed", "conversation"]
 
@@ -122,8 +122,13 @@ class Threads:
         return await self._one(self._wanted(user_id, agent, DELIVERY, delivery_id=delivery_id))
 
     async def keyed(self, user_id: str, agent: str, subject: str) -> Thread:
-        """Return the thread of a subject; it is made when there is none, once."""
-        return await self._one(self._wanted(user_id, agent, KEYED, subject=storable(subject)))
+        """Return the thread of a subject; it is made when there is none, once. Raises UsageError for one that is stored
+        as others are."""
+        if not is_distinct(subject):
+            raise UsageError(
+                "the subject contains a NUL, half a character or U+FFFD", hint="others would have the same memory"
+            )
+        return await self._one(self._wanted(user_id, agent, KEYED, subject=subject))
 
     async def conversation(self, user_id: str, agent: str, title: str | None = None) -> Thread:
         """Begin a conversation."""
@@ -235,9 +240,9 @@ class Threads:
     async def _one(self, wanted: WantedThread) -> Thread:
         if wanted.kind != CONVERSATION and (found := await self._found(wanted)) is not None:
             return found
-        return self._thread(
-            await self._database.transact(lambda connection: _row(connection, *find_or_make(connection, [wanted])))
-        )
+        made = await self._database.transact(lambda connection: _row(connection, *find_or_make(connection, [wanted])))
+        self._database.keys.texts.add(wanted.user_id, 0)
+        return self._thread(made)
 
     async def _found(self, wanted: WantedThread) -> Thread | None:
         async with self._database.read() as connection:

@@ -10,8 +10,9 @@ from sqlalchemy import select
 
 from runtime.database.connection import Database
 from runtime.database.schema import threads
-from runtime.threads import change_log, deletion
+from runtime.threads import change_log
 from runtime.threads.events import log as log_of_events
+from runtime.threads.removal import deletion
 from runtime.threads.thread import KINDS, ThreadKind
 
 log = structlog.get_logger("symbiont.retention")

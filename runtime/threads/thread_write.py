@@ -12,7 +12,7 @@ from runtime.database.group_commit import Stage
 from runtime.database.schema import messages, summaries, threads
 from runtime.errors import Conflict, GiveUp
 from runtime.threads import change_log, stage_ranks
-from runtime.threads.deletion import DELETED
+from runtime.threads.removal.deletion import DELETED
 from runtime.threads.run import running_attempts
 from runtime.threads.step import Superseded
 
@@ -85,7 +85,7 @@ _KEYS: Final = ("run_id", "key", "thread_id")
 _OF_ROW: Final = ("thread_id", "user_id")
 
 
-class _Open:
+class _LockedThread:
     """A thread that this transaction has locked."""
 
     def __init__(self, user_id: str, kind: str, length: int, summary_count: int, updated_at: int) -> None:
@@ -141,15 +141,15 @@ WRITES: Final[Stage[ThreadWrite, Stored]] = Stage(stage_ranks.MESSAGES, store, t
 """The stage of all writes to threads."""
 
 
-def _locked(connection: Connection, thread_ids: Iterable[str]) -> dict[str, _Open]:
+def _locked(connection: Connection, thread_ids: Iterable[str]) -> dict[str, _LockedThread]:
     """Lock these threads until the transaction ends, in the order of their ids. New runs of a thread do not wait."""
     columns = ("user_id", "kind", "length", "summary_count", "updated_at")
     keys = [(thread_id,) for thread_id in sorted(thread_ids)]
     found = bulk.find(connection, threads, ("id",), columns, keys, lock="NO KEY UPDATE")
-    return {thread_id: _Open(*rest) for thread_id, *rest in found}
+    return {thread_id: _LockedThread(*rest) for thread_id, *rest in found}
 
 
-def _refused(by: Writer, current: dict[str, int], opened: dict[str, _Open]) -> Exception | None:
+def _refused(by: Writer, current: dict[str, int], opened: dict[str, _LockedThread]) -> Exception | None:
     if by.attempt is not None and current.get(by.run_id or "") != by.attempt:
         return Superseded(f"run {by.run_id} continues elsewhere")
     thread = opened.get(by.thread_id)
@@ -173,7 +173,7 @@ def _known(connection: Connection, writes: Sequence[ThreadWrite]) -> dict[tuple[
 
 def _placed(
     write: ThreadWrite,
-    thread: _Open,
+    thread: _LockedThread,
     known: dict[tuple[str | None, ...], MessageRow],
     new: list[tuple[Any, ...]],
 ) -> list[MessageRow]:
@@ -194,7 +194,7 @@ def _placed(
     return answer
 
 
-def _summarize(connection: Connection, by: Writer, given: SummaryRow, thread: _Open) -> SummaryRow | Conflict:
+def _summarize(connection: Connection, by: Writer, given: SummaryRow, thread: _LockedThread) -> SummaryRow | Conflict:
     query = select(*summaries.c[*SUMMARY_COLUMNS]).where(summaries.c.thread_id == by.thread_id)
     newest = connection.execute(query.order_by(summaries.c.last_position.desc()).limit(1)).first()
     if newest is not None and newest.last_position > given.last_position:

@@ -28,7 +28,7 @@ with which variables, or which address gets which secret."""
 
 
 class Approval(NamedTuple):
-    """What was approved of one server. `at`: Unix milliseconds."""
+    """The approval of one server. `at`: Unix milliseconds."""
 
     facts: Facts
     tools: tuple[ToolDefinition, ...]

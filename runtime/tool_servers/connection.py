@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
+from dslc.blocks.values.quantity import format_duration
 from runtime.database.errors import Unavailable
 from runtime.tool_servers.errors import CallUncertain, ServerAway
-from runtime.tool_servers.place import Place
+from runtime.tool_servers.server_address import ServerAddress
 
 if TYPE_CHECKING:
-    from runtime.tool_servers.session import CallResult, Listed, Session
+    from runtime.tool_servers.session import CallResult, Session, ToolListing
 
 log = structlog.get_logger("symbiont.mcp")
 
@@ -42,8 +43,8 @@ Authentication = Callable[[], Coroutine[Any, Any, Any]]
 class ServerConnection:
     """A connection to a server. Nothing is started before `start`, or the first call."""
 
-    def __init__(self, place: Place, *, start_seconds: float, authentication: Authentication) -> None:
-        self._place = place
+    def __init__(self, address: ServerAddress, *, start_seconds: float, authentication: Authentication) -> None:
+        self._address = address
         self.start_seconds = start_seconds
         """Seconds that a start may take, until the tools are listed."""
         self._authentication = authentication
@@ -53,7 +54,7 @@ class ServerConnection:
         self._settled = asyncio.Event()
         self._again = asyncio.Event()
         self._lost: asyncio.Future[str] | None = None
-        self.listed: Listed | None = None
+        self.listed: ToolListing | None = None
         """The tools that it had when they were listed last; None before the first time."""
         self.problem: str | None = None
         """Why it is not connected, in one line; None while it is, and before the first try."""
@@ -68,7 +69,7 @@ class ServerConnection:
     def start(self, start: Start) -> None:
         """Connect, and stay connected, in a task that `start` creates. Does nothing if it was started."""
         if self._task is None:
-            self._task = start(f"mcp server {self._place.name}", self._run())
+            self._task = start(f"mcp server {self._address.name}", self._run())
 
     async def call(self, name: str, arguments: Mapping[str, Any], seconds: float) -> CallResult:
         """Call a tool of the server, within `seconds`. Raises ServerAway if nothing was sent, CallUncertain, and
@@ -81,10 +82,10 @@ class ServerConnection:
                 async with asyncio.timeout(seconds):
                     await self._settled.wait()
             except TimeoutError:
-                raise ServerAway(f"{self._place.name} is still starting") from None
+                raise ServerAway(f"{self._address.name} is still starting") from None
         session, lost = self._session, self._lost
         if session is None or lost is None or lost.done():
-            raise ServerAway(f"{self._place.name} is away: {self.problem or 'it is started again'}")
+            raise ServerAway(f"{self._address.name} is away: {self.problem or 'it is started again'}")
         try:
             return await session.call(name, arguments, max(until - time.monotonic(), 0.0))
         except CallUncertain:
@@ -93,7 +94,7 @@ class ServerConnection:
             raise
         except ServerAway as error:
             _settle(lost, str(error))
-            raise
+            raise ServerAway(f"{self._address.name} is away: {error}", hint=error.hint) from None
 
     def restart(self) -> None:
         """Connect again at once, as after a login."""
@@ -120,7 +121,7 @@ class ServerConnection:
             if time.monotonic() - began >= STEADY_SECONDS:
                 wait = FIRST_WAIT_SECONDS
             if reason != self.problem:
-                log.warning("mcp_server_away", server=self._place.name, reason=reason)
+                log.warning("mcp_server_away", server=self._address.name, reason=reason)
             self._session, self.problem = None, reason
             self._settled.set()
             self._again.clear()
@@ -138,13 +139,13 @@ class ServerConnection:
         self._changed.clear()
         try:
             auth = await self._authentication()
-            async with opened(self._place, self.start_seconds, auth, lost, self._changed.set) as session:
+            async with opened(self._address, self.start_seconds, auth, lost, self._changed.set) as session:
                 reason = await self._look(session, lost)
         except Unavailable as error:
             reason = f"the login cannot be read: {error.line()}"
         except Exception as error:
             # What broke the connection may have come as an error of a task inside; the first reason counts.
-            reason = lost.result() if lost.done() else session_module.broken(self._place, error)
+            reason = lost.result() if lost.done() else session_module.broken(self._address, error)
         finally:
             self._session = None
             _settle(lost, "")
@@ -160,17 +161,19 @@ class ServerConnection:
                     listed = await session.tools()
             except (ServerAway, TimeoutError) as error:
                 return (
-                    lost.result() if lost.done() else str(error) or f"it did not list its tools in {seconds:g} seconds"
+                    lost.result()
+                    if lost.done()
+                    else str(error) or f"it did not list its tools in {format_duration(seconds)}"
                 )
             seconds = LIST_SECONDS
             if self.listed is not None and listed != self.listed:
-                log.info("mcp_tools_changed", server=self._place.name, tools=len(listed.tools))
+                log.info("mcp_tools_changed", server=self._address.name, tools=len(listed.tools))
             self.listed = listed
             if self._session is None:
                 self._session, self.problem, self.shown = session, None, session.shown
                 self._settled.set()
-                log.info("mcp_server_connected", server=self._place.name, tools=len(listed.tools))
-            changed = asyncio.create_task(self._changed.wait(), name=f"changes of mcp server {self._place.name}")
+                log.info("mcp_server_connected", server=self._address.name, tools=len(listed.tools))
+            changed = asyncio.create_task(self._changed.wait(), name=f"changes of mcp server {self._address.name}")
             try:
                 await asyncio.sleep(SETTLE_SECONDS)
                 waiting: set[asyncio.Future[Any]] = {lost, changed}
@@ -188,7 +191,7 @@ def _settle(lost: asyncio.Future[str], reason: str) -> None:
 
 @asynccontextmanager
 async def opened(
-    place: Place,
+    address: ServerAddress,
     seconds: float,
     auth: Any = None,
     lost: asyncio.Future[str] | None = None,
@@ -198,19 +201,19 @@ async def opened(
     ends the connection."""
     from runtime.tool_servers.session import Session
 
-    place.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    address.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     # npx runs the packages of the project that it is in, and looks for one upward: this folder is one of its own.
-    (place.folder / "package.json").write_text('{"private": true}\n')
+    (address.folder / "package.json").write_text('{"private": true}\n')
 
     def ended(reason: str) -> None:
         if lost is not None:
             _settle(lost, reason)
 
     def line(text: str) -> None:
-        log.info("mcp_server_said", server=place.name, line=text)
+        log.info("mcp_server_said", server=address.name, line=text)
 
     opening: AbstractAsyncContextManager[Session] = Session.open(
-        place, seconds=seconds, auth=auth, on_end=ended, on_change=on_change, on_line=line
+        address, seconds=seconds, auth=auth, on_end=ended, on_change=on_change, on_line=line
     )
     async with opening as session:
         yield session

@@ -27,6 +27,14 @@ DEEPEST: Final = 32
 _LEFT_OUT: Final = frozenset(
     {"$ref", "$defs", "definitions", "$schema", "$id", "$anchor", "$comment", "oneOf", "allOf"}
 )
+# Of another type they are a text for the model, in a place where nobody expects one.
+_KINDS: Final[Mapping[str, type | tuple[type, ...]]] = {
+    **dict.fromkeys(("description", "title", "pattern", "format"), str),
+    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"), (int, float)),
+    **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"), int),
+    "type": (str, list),
+}
+_TYPES: Final = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
 _NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 # Controls, marks of direction, invisible characters: what a person does not see must not reach a model.
 _UNSEEN: Final = frozenset({"Cc", "Cf", "Co", "Cs", "Cn"})
@@ -101,15 +109,17 @@ def visible(text: str) -> str:
 
 
 def _visible(part: Any) -> Any:
-    """Return a schema whose texts for readers are `visible`."""
+    """Return a schema whose texts are `visible`: a model reads those of `enum` and `default` too. Raises ValueError for
+    a name that is not."""
     if isinstance(part, list):
         return [_visible(each) for each in part]
     if not isinstance(part, dict):
-        return part
-    return {
-        key: visible(value) if key in {"description", "title"} and isinstance(value, str) else _visible(value)
-        for key, value in part.items()
-    }
+        return visible(part) if isinstance(part, str) else part
+    found = {key: _visible(value) for key, value in part.items()}
+    for name in found.get("properties", ()):
+        if visible(name) != name:
+            raise ValueError("has a name with characters that are not shown")
+    return found
 
 
 def plain_schema(given: Any) -> dict[str, Any]:
@@ -120,20 +130,41 @@ def plain_schema(given: Any) -> dict[str, Any]:
     """
     if not isinstance(given, Mapping):
         raise ValueError("is not an object")
-    found = _Reader(given).part(given, (), 0)
-    if found.get("type", "object") != "object":
-        raise ValueError("is not one of an object")
+    found = _folded(_Reader(given).part(given, (), 0))
     found["type"] = "object"
     found.setdefault("properties", {})
     return found
 
 
+def _folded(part: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of an object without alternatives: services of models refuse them at the top. It has the
+    properties of all of them, and needs what each needs. Raises ValueError if it is not one of an object."""
+    if part.get("type", "object") != "object":
+        raise ValueError("is not one of an object")
+    found = {key: value for key, value in part.items() if key != "anyOf"}
+    choices = [_folded(each) for each in part.get("anyOf", ()) if each.get("type") != "null"]
+    if not choices:
+        return found
+    parts: dict[str, dict[str, dict[str, Any]]] = {}
+    for each in choices:
+        for name, kind in each.get("properties", {}).items():
+            parts.setdefault(name, {})[digest_of(kind)] = kind
+    own = found.get("properties", {})
+    for name, kinds in parts.items():
+        one, *others = kinds.values()
+        own[name] = own.get(name) or ({"anyOf": [one, *others]} if others else one)
+    common = set.intersection(*(set(each.get("required", ())) for each in choices))
+    needed = [*found.get("required", ()), *(name for name in choices[0].get("required", ()) if name in common)]
+    return {**found, "properties": own, **({"required": list(dict.fromkeys(needed))} if needed else {})}
+
+
 class _Reader:
-    """Reads one schema. `parts` counts what was read."""
+    """Reads one schema. `parts` counts what was read, `bytes` what is no schema itself: a reference repeats it."""
 
     def __init__(self, whole: Mapping[str, Any]) -> None:
         self._whole = whole
         self._parts = 0
+        self._bytes = 0
 
     def part(self, part: Any, inside: tuple[str, ...], depth: int) -> dict[str, Any]:
         """Return a part without references. `inside`: the references that led here."""
@@ -146,13 +177,13 @@ class _Reader:
             raise ValueError("is not valid")
         found = self._referred(part, inside, depth)
         for key, value in part.items():
-            if key not in _LEFT_OUT:
+            if key not in _LEFT_OUT and _has_its_kind(key, value):
                 found[key] = self._keyword(key, value, inside, depth)
         for one in _list(part.get("allOf", ())):
             found = _merged(found, self.part(one, inside, depth + 1))
         kinds = found.get("type")
         if isinstance(kinds, list):
-            found |= _alternatives(found, [{"type": each} for each in kinds if isinstance(each, str)])
+            found |= _alternatives(found, [{"type": each} for each in kinds if _has_its_kind("type", each)])
         if "oneOf" in part:
             choices = [self.part(each, inside, depth + 1) for each in _list(part["oneOf"])]
             found.setdefault("anyOf", choices)
@@ -182,6 +213,7 @@ class _Reader:
             case "properties":
                 if not isinstance(value, Mapping):
                     raise ValueError("is not valid")
+                self._count(list(value))
                 return {name: self.part(each, inside, depth + 1) for name, each in value.items()}
             case "items" | "additionalProperties" | "not" if isinstance(value, Mapping):
                 return self.part(value, inside, depth + 1)
@@ -190,10 +222,24 @@ class _Reader:
             case "anyOf":
                 return [self.part(each, inside, depth + 1) for each in _list(value)]
             case "required":
-                return [each for each in _list(value) if isinstance(each, str)]
+                value = [each for each in _list(value) if isinstance(each, str)]
             case "enum":
-                return list(_list(value))
+                value = list(_list(value))
+        self._count(value)
         return value
+
+    def _count(self, value: Any) -> None:
+        self._bytes += len(json.dumps(value))
+        if self._bytes > LARGEST_SCHEMA:
+            raise ValueError(f"has more than {LARGEST_SCHEMA} bytes")
+
+
+def _has_its_kind(key: str, value: Any) -> bool:
+    """Return False for a keyword whose value is of another type than it has to be."""
+    if key == "type" and isinstance(value, str):
+        return value in _TYPES
+    kinds = _KINDS.get(key)
+    return kinds is None or (isinstance(value, kinds) and not isinstance(value, bool))
 
 
 def _list(value: Any) -> Sequence[Any]:

@@ -39,7 +39,7 @@ class LoginNeeded(ServerAway):
         super().__init__(f"{server} wants a login", hint=f"symbi mcp-server login {server}")
 
 
-class _Stored(TokenStorage):
+class _LoginStorage(TokenStorage):
     """The SDK's storage, for one server. `content`: as in the database; everything is written with the tokens."""
 
     def __init__(self, logins: Logins, server: str, url: str, content: dict[str, Any]) -> None:
@@ -84,7 +84,7 @@ class StoredLogin(OAuthClientProvider):
     LoginNeeded, and registers nothing."""
 
     def __init__(self, logins: Logins, server: str, url: str, content: dict[str, Any]) -> None:
-        stored = _Stored(logins, server, url, content)
+        stored = _LoginStorage(logins, server, url, content)
         super().__init__(url, OAuthClientMetadata(redirect_uris=[AnyUrl("http://127.0.0.1/")]), stored)
         stored.provider = self
         self._server = server
@@ -133,7 +133,7 @@ class LoginAttempt:
     """One login by a person: `begin` returns the address for the browser, `end` takes what comes back from there."""
 
     def __init__(self, logins: Logins, server: str, url: str, redirect_uri: str) -> None:
-        stored = _Stored(logins, server, url, {})
+        stored = _LoginStorage(logins, server, url, {})
         metadata = OAuthClientMetadata(redirect_uris=[AnyUrl(redirect_uri)], client_name="Symbiont")
         self._provider = OAuthClientProvider(url, metadata, stored, self._redirect, self._callback)
         stored.provider = self._provider

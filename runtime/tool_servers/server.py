@@ -1,19 +1,22 @@
-"""A server of a program: its block, what is approved of it, its connection, and the tools that agents may call."""
+"""A server of a program: its block, what is approved of it, its connection, and the tools that agents may call;
+and what a root keeps of its servers beside the program."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from dslc.blocks.mcp import McpServer
-from runtime.tool_servers.approvals import Approval, Facts, ToolChanges, changed_facts, compared
-from runtime.tool_servers.connection import ServerConnection
+from runtime.tool_servers.approvals import Approval, Approvals, Facts, ToolChanges, changed_facts, compared
+from runtime.tool_servers.connection import Authentication, ServerConnection
 from runtime.tool_servers.definition import ToolDefinition
 from runtime.tool_servers.errors import ServerAway
-from runtime.tool_servers.place import Place
+from runtime.tool_servers.logins import Logins
+from runtime.tool_servers.server_address import ServerAddress
 
 if TYPE_CHECKING:
+    from runtime.tool_servers.login import LoginAttempt
     from runtime.tool_servers.session import CallResult
 
 State = Literal["unapproved", "changed", "no secret", "connecting", "connected", "away"]
@@ -24,15 +27,15 @@ daemon has started it."""
 @dataclass(frozen=True, slots=True)
 class ProgramServer:
     """`facts`: what a person approves of the block, as it is now. `connection` is None for a server that is not
-    started. `missing`: why secrets of the block are missing, a line each. `place`: how it is reached, for a person who
-    looks at it before it is approved; None without its secrets."""
+    started. `missing`: why secrets of the block are missing, a line each. `address`: how it is reached, for a person
+    who looks at it before it is approved; None without its secrets."""
 
     block: McpServer
     facts: Facts
     approval: Approval | None
     connection: ServerConnection | None
     missing: tuple[str, ...]
-    place: Place | None
+    address: ServerAddress | None
 
     @property
     def differences(self) -> list[str]:
@@ -84,3 +87,35 @@ class ProgramServer:
 
 ProgramServers = Mapping[str, ProgramServer]
 """The servers of a program, by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerRegistry:
+    """What a root keeps: one for each that is open. `inspected`: what was shown of servers to be approved, by server.
+    `attempts`: logins that have begun."""
+
+    approvals: Approvals
+    logins: Logins
+    inspected: dict[str, tuple[Facts, tuple[ToolDefinition, ...]]] = field(default_factory=dict)
+    attempts: dict[str, LoginAttempt] = field(default_factory=dict)
+
+    def authentication(self, block: McpServer) -> Authentication:
+        """Return what reads the stored login to a server; without one, and with a token, there is none."""
+
+        async def stored() -> Any:
+            if block.url is None or block.token is not None:
+                return None
+            content = await self.logins.get(block.name, block.url)
+            if content is None:
+                return None
+            from runtime.tool_servers.login import StoredLogin
+
+            return StoredLogin(self.logins, block.name, block.url, content)
+
+        return stored
+
+    async def close(self) -> None:
+        """End the logins that have begun."""
+        for attempt in self.attempts.values():
+            await attempt.close()
+        self.attempts.clear()

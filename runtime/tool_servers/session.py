@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import mcp_types as types
 from mcp.client.client import Client
@@ -15,14 +16,16 @@ from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 from mcp.shared.exceptions import MCPError
 from pydantic import TypeAdapter, ValidationError
 
+from dslc.blocks.values.quantity import format_duration
 from runtime.outbound.bounded_client import TooLarge
 from runtime.tool_servers import stdio
+from runtime.tool_servers.answers import SCHEMA, readable
 from runtime.tool_servers.child import Child
 from runtime.tool_servers.definition import InvalidTool, ToolDefinition, defined, visible
 from runtime.tool_servers.errors import CallUncertain, ServerAway, ToolFailed
-from runtime.tool_servers.http import AWAY, AWAY_TEXT, ServerClient
+from runtime.tool_servers.http import AWAY, AWAY_TEXT, SESSION_ENDED, ServerClient
 from runtime.tool_servers.login import reason_of
-from runtime.tool_servers.place import Place
+from runtime.tool_servers.server_address import ServerAddress
 
 MOST_TOOLS: Final = 256
 """Maximum tools of a server; others are not offered."""
@@ -32,16 +35,21 @@ LONGEST_TEXT: Final = 1_000_000
 """Maximum characters of the texts of a result together; the rest is left out."""
 LONGEST_ERROR: Final = 2000
 """Maximum characters of the error of a call."""
+RENEWAL_SECONDS: Final = 15.0
+"""Seconds in which a server begins a new session."""
 
 _CLOSED: Final = -32000
+_CLIENT: Final = types.Implementation(name="symbiont", version="1")
 _Result: Final = TypeAdapter[Any](types.CallToolResult | types.InputRequiredResult)
+
+Answer = TypeVar("Answer")
 
 # The SDK logs what a server sends.
 for _name in ("client", "mcp.client"):
     logging.getLogger(_name).setLevel(logging.CRITICAL)
 
 
-class Listed(NamedTuple):
+class ToolListing(NamedTuple):
     """The tools of a server. `refused`: why others are not offered, a line each."""
 
     tools: tuple[ToolDefinition, ...]
@@ -49,25 +57,34 @@ class Listed(NamedTuple):
 
 
 class CallResult(NamedTuple):
-    """What a call returned: the texts, and what is structured, if it is not the same in text."""
+    """The result of a call: its texts, and its structured part, if that is not the same in text."""
 
     text: str
     structured: Any = None
 
 
+class _SessionEnded(ServerAway):
+    """The server knows the session no more. Nothing happened."""
+
+
 class Session:
     """An open connection. `on_end` was called when the server ended it."""
 
-    def __init__(self, place: Place, client: Client, http: ServerClient | None) -> None:
-        self._place = place
+    def __init__(
+        self, address: ServerAddress, client: Client, http: ServerClient | None, on_change: Callable[[], None]
+    ) -> None:
+        self._address = address
         self._client = client
         self._http = http
+        self._on_change = on_change
+        self._renewing = asyncio.Lock()
+        self._renewals = 0
 
     @classmethod
     @asynccontextmanager
     async def open(
         cls,
-        place: Place,
+        address: ServerAddress,
         *,
         seconds: float,
         auth: Any = None,
@@ -88,85 +105,151 @@ class Session:
                 on_change()
 
         async with AsyncExitStack() as stack:
-            http, ended = None, _Ended(on_end)
+            http, ended = None, _EndReason(on_end)
             try:
                 # Not anyio's: what is entered inside stays open after it.
                 async with asyncio.timeout(seconds):
-                    if place.command is not None:
-                        child = await Child.start(place.command, place.env, place.folder, on_line, place.masked)
+                    if address.command is not None:
+                        child = await Child.start(address.command, address.env, address.folder, on_line, address.masked)
                         transport: AbstractAsyncContextManager[Any] = stdio.connected(child, ended.because)
                     else:
-                        assert place.url is not None
-                        http = ServerClient(place.url, place.headers, auth)
+                        assert address.url is not None
+                        http = ServerClient(address.url, address.headers, auth)
                         await stack.enter_async_context(http.http)
                         transport = http.streams()
                     client = await stack.enter_async_context(
-                        Client(
-                            transport,
-                            message_handler=heard,
-                            client_info=types.Implementation(name="symbiont", version="1"),
-                            cache=None,
-                        )
+                        Client(readable(transport), message_handler=heard, client_info=_CLIENT, cache=None)
                     )
             except TimeoutError:
-                late = f"it did not answer within {seconds:g} seconds after its start"
+                late = f"it did not answer within {format_duration(seconds)} after its start"
                 raise ServerAway(ended.reason or (http.problem if http is not None else "") or late) from None
             except (MCPError, ValidationError, RuntimeError, BaseExceptionGroup) as error:
-                raise _away(place, http, error, ended.reason) from None
-            listening = asyncio.create_task(_listen(client, on_change), name=f"changes of mcp server {place.name}")
+                raise _away(address, http, error, ended.reason) from None
+            listening = asyncio.create_task(_listen(client, on_change), name=f"changes of mcp server {address.name}")
             try:
-                yield cls(place, client, http)
+                yield cls(address, client, http, on_change)
             finally:
                 listening.cancel()
                 await asyncio.gather(listening, return_exceptions=True)
 
-    async def tools(self) -> Listed:
+    async def tools(self) -> ToolListing:
         """Return the tools that the server has now. Raises ServerAway."""
         found: dict[str, ToolDefinition] = {}
         refused: list[str] = []
-        cursor: str | None = None
+        cursors: list[str] = []
         for _ in range(MOST_PAGES):
-            try:
-                page = await self._client.session.list_tools(params=types.PaginatedRequestParams(cursor=cursor))
-            except (MCPError, ValidationError, RuntimeError, RecursionError) as error:
-                raise _away(self._place, self._http, error) from None
+            page = await self._page(cursors[-1] if cursors else None)
             for tool in page.tools:
-                _take(tool, self._place, found, refused)
-            cursor = page.next_cursor
-            if cursor is None:
+                _take(tool, self._address, found, refused)
+            if not page.next_cursor:
                 break
+            if page.next_cursor in cursors:
+                refused.insert(0, "its list of tools has no end: it names the same part again")
+                break
+            cursors.append(page.next_cursor)
         else:
-            refused.append(f"it lists its tools in more than {MOST_PAGES} parts")
-        return Listed(tuple(found.values()), tuple(refused[:20]))
+            refused.insert(0, f"it lists its tools in more than {MOST_PAGES} parts")
+        return ToolListing(tuple(found.values()), tuple(refused[:20]))
+
+    async def _page(self, cursor: str | None) -> types.ListToolsResult:
+        async def ask() -> types.ListToolsResult:
+            try:
+                return await self._client.session.list_tools(params=types.PaginatedRequestParams(cursor=cursor))
+            except MCPError as error:
+                raise _ended_session(error) or _away(self._address, self._http, error) from None
+            except (ValidationError, RuntimeError, RecursionError) as error:
+                raise _away(self._address, self._http, error) from None
+
+        return await self._in_session(ask, RENEWAL_SECONDS)
 
     async def call(self, name: str, arguments: Mapping[str, Any], seconds: float) -> CallResult:
-        """Call a tool, within `seconds`. Raises ServerAway if nothing was sent, CallUncertain, and ToolFailed."""
+        """Call a tool, within `seconds`. Raises ServerAway if nothing happened, CallUncertain, and ToolFailed."""
+        until = time.monotonic() + seconds
+
+        async def ask() -> CallResult:
+            return await self._called(name, arguments, max(until - time.monotonic(), 0.0))
+
+        return await self._in_session(ask, min(seconds, RENEWAL_SECONDS))
+
+    async def _in_session(self, ask: Callable[[], Awaitable[Answer]], seconds: float) -> Answer:
+        """Return the answer; if the server knows the session no more, ask once again in a new one, which begins within
+        `seconds`."""
+        renewals = self._renewals
+        try:
+            return await ask()
+        except _SessionEnded:
+            await self._renew(renewals, seconds)
+        return await ask()
+
+    async def _renew(self, renewals: int, seconds: float) -> None:
+        """Begin a new session, unless another call has done so since there were `renewals`. Calls without an answer go
+        on. Raises ServerAway."""
+        session, http = self._client.session, self._http
+        assert http is not None
+        request = types.InitializeRequest(
+            params=types.InitializeRequestParams(
+                protocol_version=session.protocol_version or "",
+                capabilities=types.ClientCapabilities(),
+                client_info=_CLIENT,
+            )
+        )
+        try:
+            async with asyncio.timeout(seconds), self._renewing:
+                if self._renewals != renewals:
+                    return
+                with http.new_session():
+                    # Not `initialize`, which remembers its first answer.
+                    begun = await session.send_request(request, types.InitializeResult)
+                await session.send_notification(types.InitializedNotification())
+                self._renewals += 1
+        except TimeoutError:
+            raise ServerAway(f"it did not begin a new session within {format_duration(seconds)}") from None
+        except (MCPError, ValidationError, RuntimeError) as error:
+            raise _away(self._address, http, error) from None
+        if begun.protocol_version != session.protocol_version:
+            raise ServerAway("it speaks another version of the protocol since its session ended")
+        # A session mostly ends because the server was started again, perhaps with other tools.
+        self._on_change()
+
+    async def _called(self, name: str, arguments: Mapping[str, Any], seconds: float) -> CallResult:
         request = types.CallToolRequest(params=types.CallToolRequestParams(name=name, arguments=dict(arguments)))
-        server = self._place.name
+        server = self._address.name
         try:
             async with asyncio.timeout(seconds):
                 # Not `call_tool`, which runs the server's schema over its result: a pattern may take for ever.
                 result = await self._client.session.send_request(request, _Result)
         except TimeoutError:
-            raise CallUncertain(f"{server} did not answer within {seconds:.3g} seconds") from None
+            raise CallUncertain(f"{server} did not answer within {format_duration(seconds)}") from None
         except MCPError as error:
-            message = self._place.masked(visible(error.message))[:LONGEST_ERROR]
-            if error.code == AWAY and error.message.startswith(AWAY_TEXT):
-                raise ServerAway(f"{server} is away: {message.removeprefix(f'{AWAY_TEXT}: ')}") from None
-            if error.code in (_CLOSED, types.REQUEST_TIMEOUT):
-                raise CallUncertain(f"the connection to {server} ended before the answer") from None
-            if self._http is not None and self._http.problem:
-                # An answer without a message of the protocol: a proxy's, or a session that is gone.
-                raise CallUncertain(f"{server} gave no result: {self._http.problem}") from None
-            raise ToolFailed(f"{server}: {message}") from None
+            raise self._failure(error) from None
         except (ValidationError, RecursionError):
             raise CallUncertain(f"{server} sent a result that is not valid") from None
         if not isinstance(result, types.CallToolResult):
             raise ToolFailed(f"{server} asks a person for input, which nobody gives here")
-        found = _result(result, self._place)
+        # Masking takes some microseconds for each of its texts.
+        found = await asyncio.to_thread(_result, result, self._address)
         if result.is_error:
             raise ToolFailed(found.text[:LONGEST_ERROR] or f"{server} says that the call failed")
         return found
+
+    def _failure(self, error: MCPError) -> Exception:
+        """Return the error of a call that the SDK has no result of."""
+        server = self._address.name
+        if ended := _ended_session(error):
+            return ended
+        message = self._address.masked(visible(error.message))[:LONGEST_ERROR]
+        if error.code == AWAY and error.message.startswith(AWAY_TEXT):
+            return ServerAway(message.removeprefix(f"{AWAY_TEXT}: "))
+        if error.code in (_CLOSED, types.REQUEST_TIMEOUT):
+            return CallUncertain(f"the connection to {server} ended before the answer")
+        if error.code == types.PARSE_ERROR:
+            # The SDK's own text has the answer in it.
+            what = "" if self._http is not None and error.message.startswith("Failed") else f": {message}"
+            return CallUncertain(f"{server} sent an answer that cannot be read{what}")
+        if self._http is not None and self._http.problem:
+            # An answer without a message of the protocol, such as a proxy's.
+            return CallUncertain(f"{server} gave no result: {self._http.problem}")
+        return ToolFailed(f"{server}: {message}")
 
     @property
     def shown(self) -> str:
@@ -174,11 +257,11 @@ class Session:
         info = self._client.server_info
         if info is None:
             return ""
-        name, version = (self._place.masked(visible(text)) for text in (info.name, info.version))
+        name, version = (self._address.masked(visible(text)) for text in (info.name, info.version))
         return f"{name[:64]} {version[:32]}".strip()
 
 
-class _Ended:
+class _EndReason:
     """Keeps the first reason why a connection ended."""
 
     def __init__(self, on_end: Callable[[str], None]) -> None:
@@ -202,15 +285,21 @@ async def _listen(client: Client, on_change: Callable[[], None]) -> None:
         return
 
 
-def _away(place: Place, http: ServerClient | None, error: BaseException, reason: str = "") -> ServerAway:
+def _away(address: ServerAddress, http: ServerClient | None, error: BaseException, reason: str = "") -> ServerAway:
     """Return the error for a server that cannot be asked. `reason`: why it ended, if it did."""
     error = _first(error)
     if http is not None and http.problem and isinstance(error, MCPError):
         # The SDK's own text does not have the status.
         if http.status == 401:
-            return ServerAway("it wants a login, or another token", hint=f"symbi mcp-server login {place.name}")
+            return ServerAway("it wants a login, or another token", hint=f"symbi mcp-server login {address.name}")
         return ServerAway(http.problem)
-    return ServerAway(reason or broken(place, error), hint=getattr(error, "hint", None))
+    return ServerAway(reason or broken(address, error), hint=getattr(error, "hint", None))
+
+
+def _ended_session(error: MCPError) -> _SessionEnded | None:
+    """Return the error if the server knows the session no more."""
+    ended = error.code == SESSION_ENDED and error.message.startswith(AWAY_TEXT)
+    return _SessionEnded("it answered 404, as if its session had ended") if ended else None
 
 
 def _first(error: BaseException) -> BaseException:
@@ -220,21 +309,21 @@ def _first(error: BaseException) -> BaseException:
     return error
 
 
-def broken(place: Place, error: BaseException) -> str:
+def broken(address: ServerAddress, error: BaseException) -> str:
     """Return in one line why a connection broke."""
     error = _first(error)
     if isinstance(error, TooLarge):
         return "it sent an answer that is too large"
     if isinstance(error, MCPError | RuntimeError):
-        return f"it refuses to be connected: {place.masked(visible(reason_of(error)))}"
-    return place.masked(visible(reason_of(error)))
+        return f"it refuses to be connected: {address.masked(visible(reason_of(error)))}"
+    return address.masked(visible(reason_of(error)))
 
 
-def _take(tool: types.Tool, place: Place, found: dict[str, ToolDefinition], refused: list[str]) -> None:
+def _take(tool: types.Tool, address: ServerAddress, found: dict[str, ToolDefinition], refused: list[str]) -> None:
     """Add the definition of a tool to `found`, or the reason why it is not offered to `refused`."""
     # A name with a secret in it is none any more.
-    name, hints = place.masked(tool.name), tool.annotations or types.ToolAnnotations()
-    shown = place.masked(visible(tool.name))[:128]
+    name, hints = address.masked(tool.name), tool.annotations or types.ToolAnnotations()
+    shown = address.masked(visible(tool.name))[:128] or "(a tool without a name)"
     if name in found:
         refused.append(f"{shown}: a second tool of this name")
     elif len(found) >= MOST_TOOLS:
@@ -243,8 +332,8 @@ def _take(tool: types.Tool, place: Place, found: dict[str, ToolDefinition], refu
         try:
             one = defined(
                 name,
-                place.masked(visible(tool.description or "")),
-                tool.input_schema,
+                address.masked(visible(tool.description or "")),
+                (tool.meta or {}).get(SCHEMA),
                 read_only=hints.read_only_hint,
                 destructive=hints.destructive_hint,
                 idempotent=hints.idempotent_hint,
@@ -252,40 +341,24 @@ def _take(tool: types.Tool, place: Place, found: dict[str, ToolDefinition], refu
         except (InvalidTool, RecursionError) as error:
             refused.append(f"{shown}: {error}")
         else:
-            found[name] = replace(one, schema=_masked(one.schema, place, 0))
+            found[name] = replace(one, schema=_masked(one.schema, address, 0))
 
 
-def _result(result: types.CallToolResult, place: Place) -> CallResult:
-    parts = [_text(part) for part in result.content]
-    text = place.masked(visible("\n".join(filter(None, parts))))[:LONGEST_TEXT]
+def _result(result: types.CallToolResult, address: ServerAddress) -> CallResult:
+    texts = [part.text for part in result.content if isinstance(part, types.TextContent)]
+    text = address.masked(visible("\n".join(texts)))[:LONGEST_TEXT]
     structured = result.structured_content
     # Servers repeat it as text, for clients that read only that.
-    return CallResult(text) if structured is None or text else CallResult("", _masked(structured, place, 0))
+    return CallResult(text) if structured is None or text else CallResult("", _masked(structured, address, 0))
 
 
-def _masked(value: Any, place: Place, depth: int) -> Any:
+def _masked(value: Any, address: ServerAddress, depth: int) -> Any:
     if depth > 64:
         return "…"
     if isinstance(value, str):
-        return place.masked(visible(value))[:LONGEST_TEXT]
+        return address.masked(visible(value))[:LONGEST_TEXT]
     if isinstance(value, Mapping):
-        return {place.masked(visible(str(key))): _masked(each, place, depth + 1) for key, each in value.items()}
+        return {address.masked(visible(str(key))): _masked(each, address, depth + 1) for key, each in value.items()}
     if isinstance(value, Sequence):
-        return [_masked(each, place, depth + 1) for each in value]
+        return [_masked(each, address, depth + 1) for each in value]
     return value
-
-
-def _text(part: Any) -> str:
-    """Return a part of a result as text; what is no text is named."""
-    match part:
-        case types.TextContent():
-            return part.text
-        case types.ImageContent() | types.AudioContent():
-            return f"[{part.type} {part.mime_type}, {len(part.data) * 3 // 4} bytes]"
-        case types.ResourceLink():
-            return f"[resource {part.uri}]"
-        case types.EmbeddedResource(resource=types.TextResourceContents() as held):
-            return held.text
-        case types.EmbeddedResource(resource=types.BlobResourceContents() as held):
-            return f"[resource {held.uri}, {len(held.blob) * 3 // 4} bytes]"
-    return ""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Final
@@ -10,8 +12,19 @@ from typing import Final
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
-from mcp_types import JSONRPCMessage, JSONRPCNotification, jsonrpc_message_adapter
+from mcp_types import (
+    PARSE_ERROR,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCMessage,
+    JSONRPCNotification,
+    RequestId,
+    jsonrpc_message_adapter,
+)
 
+from dslc.blocks.values.quantity import format_size
+from runtime.json_bounds import OFF_THE_LOOP, excess
+from runtime.memory.item import well_formed
 from runtime.tool_servers.child import Child
 
 LARGEST_MESSAGE: Final = 8 * 1024 * 1024
@@ -19,6 +32,12 @@ LARGEST_MESSAGE: Final = 8 * 1024 * 1024
 LINES_PER_SECOND: Final = 100
 """Lines a second that a server may send, on average, and at once five times as many. Beyond that it is read slower."""
 _BURST: Final = 5 * LINES_PER_SECOND
+MOST_VALUES: Final = 50_000
+"""Maximum values of a message: the SDK makes a model of each part of a result."""
+_ID: Final = rb'"id"\s*:\s*(\d{1,15}|"[^"\\]{1,100}")\s*'
+_HEAD: Final = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?' + _ID + rb",")
+_TAIL: Final = re.compile(rb",\s*" + _ID + rb'(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z')
+_TAIL_BYTES: Final = 200
 _PASSED: Final = frozenset({"notifications/tools/list_changed", "notifications/cancelled"})
 _LISTENING: Final = "notifications/subscriptions/"
 
@@ -43,7 +62,7 @@ async def connected(child: Child, on_end: Callable[[str], None]) -> AsyncIterato
                 async for message in _messages(child.output):
                     await to_session.send(SessionMessage(message))
             except TooLarge:
-                reason = f"it sent a message of more than {LARGEST_MESSAGE // 1024 // 1024} MiB"
+                reason = f"it sent a message of more than {format_size(LARGEST_MESSAGE)}"
             except (anyio.ClosedResourceError, anyio.BrokenResourceError):
                 return
             # While the session is told that the connection has ended.
@@ -57,7 +76,8 @@ async def connected(child: Child, on_end: Callable[[str], None]) -> AsyncIterato
                     child.input.write(text.encode() + b"\n")
                     await child.input.drain()
                 except (OSError, RuntimeError):
-                    # The other task finds the reason.
+                    # Before the session is told that the connection has ended.
+                    on_end(await child.ended())
                     await to_session.aclose()
                     return
 
@@ -83,10 +103,8 @@ async def _messages(output: asyncio.StreamReader) -> AsyncIterator[JSONRPCMessag
     async for line in _lines(output):
         # Answers too: those that were not asked for look alike.
         await slow.one()
-        try:
-            # Invalid bytes become U+FFFD: the answer of a tool may be readable apart from them.
-            message = jsonrpc_message_adapter.validate_json(line.decode("utf-8", "replace"), by_name=False)
-        except ValueError:
+        message = await _message(line)
+        if message is None:
             continue
         if isinstance(message, JSONRPCNotification) and not _concerns(message.method):
             continue
@@ -128,3 +146,40 @@ class _Rate:
         self._at = now
         if self._left < 0:
             await self._sleep(-self._left / self._per_second)
+
+
+def request_id(text: bytes) -> RequestId | None:
+    """Return the id at the beginning or the end of a message; None if there is none."""
+    found = _HEAD.match(text) or _TAIL.search(text, max(0, len(text) - _TAIL_BYTES))
+    read: RequestId | None = None if found is None else json.loads(found[1])
+    return read
+
+
+def unreadable(request: RequestId | None, what: str) -> JSONRPCError:
+    """Return the error in place of a message that cannot be read, so that its call ends at once."""
+    return JSONRPCError(jsonrpc="2.0", id=request, error=ErrorData(code=PARSE_ERROR, message=what))
+
+
+async def _message(text: bytes) -> JSONRPCMessage | None:
+    """Return a message; a large one is read in a thread. One that cannot be read is an error of the request that it
+    answers; None if it names none."""
+    return await asyncio.to_thread(_read, text) if len(text) > OFF_THE_LOOP else _read(text)
+
+
+def _read(text: bytes) -> JSONRPCMessage | None:
+    what = excess(text, MOST_VALUES)
+    if what is None:
+        what = "it is not valid"
+        # Invalid bytes become U+FFFD, and so do halves of characters: the answer may be readable apart from them.
+        decoded = text.decode("utf-8", "replace")
+        for prepare in (str, _without_surrogates):
+            try:
+                return jsonrpc_message_adapter.validate_json(prepare(decoded), by_name=False)
+            except (ValueError, RecursionError):
+                continue
+    answered = request_id(text)
+    return None if answered is None else unreadable(answered, what)
+
+
+def _without_surrogates(text: str) -> str:
+    return well_formed(json.dumps(json.loads(text), ensure_ascii=False))

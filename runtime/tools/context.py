@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import NamedTuple, Self
 
 from dslc.program import Program
@@ -20,6 +21,7 @@ from runtime.models.calls.call import CallOwner
 from runtime.switches import ALL_ON, Switches
 from runtime.tables.sql_database import SqlDatabase
 from runtime.tables.storage import UserStorage
+from runtime.tables.texts import TextStorage
 from runtime.tasks.store import TaskStore
 from runtime.threads.thread import Thread
 from runtime.webhooks.audit.audit import Audit
@@ -45,14 +47,25 @@ def no_blocks(_agent: str) -> Sequence[DeclaredBlock]:
     return ()
 
 
+class VisibleContext(NamedTuple):
+    """What of its thread an agent has in its context: the messages from the position `first` on, those of at most
+    `tokens` tokens whole, and the summary with the id `summary`."""
+
+    first: int
+    tokens: int
+    summary: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
-class Acting:
+class ActingAgent:
     """The agent that calls a tool, with its run and thread. Set by the agent's turn, never by the model.
 
     `subject`: of a keyed thread with a memory of its own. `attempt`: of the run, the fence of what the call writes.
     `hides_subjects`: the agent has a memory for each subject, and this run belongs to none: it reads no subject's
-    threads. `key`: identifies the call within the run, the same on every attempt; None: the call is not one of its
-    steps.
+    threads, tasks and entries of the key-value store. `block_rooms`: for how many characters of each block of core
+    memory its context has room, as far as that is known. `key`: identifies the call within the run, the same on
+    every attempt; None: the call is not one of its steps. `webhook`: whose delivery woke the run; None: a person
+    did. `seen`: None if it is not known.
     """
 
     agent: str
@@ -62,6 +75,9 @@ class Acting:
     hides_subjects: bool = False
     attempt: int | None = None
     key: str | None = None
+    webhook: str | None = None
+    seen: VisibleContext | None = None
+    block_rooms: Mapping[str, int] = field(default_factory=dict)
 
 
 class PromptRequest(NamedTuple):
@@ -111,7 +127,7 @@ class Context:
     """Records requests that the daemon does not accept; None without a daemon."""
     public_url: Callable[[str], str]
     """Returns the URL at which senders reach a path."""
-    acting: Acting | None = None
+    acting: ActingAgent | None = None
     """The calling agent; None for a person or a client."""
     progress: Progress = no_progress
     """Called with the progress of long work."""
@@ -121,6 +137,8 @@ class Context:
     """The limits of agents and users; None without any."""
     storage: UserStorage | None = None
     """What users have stored in tables and in the key-value store, and what they may store."""
+    texts: TextStorage | None = None
+    """What users have stored in memories, conversations and core memory; None without any limit."""
     sql: SqlDatabase | None = None
     """The SQL tables of users; None where there are none."""
     recall: OpenMemory | None = None
@@ -145,11 +163,13 @@ class Context:
     stopping: Callable[[], bool] = is_not_stopping
     """Returns True while the daemon stops: a call that waits for something ends soon."""
 
-    def of_call(self, key: str) -> Self:
-        """Return the context of one call of the acting agent, see `Acting.key`. ValueError without an agent."""
+    def of_call(
+        self, key: str, seen: VisibleContext | None = None, block_rooms: Mapping[str, int] = MappingProxyType({})
+    ) -> Self:
+        """Return the context of one call of the acting agent, see `ActingAgent`. ValueError without an agent."""
         if self.acting is None:
             raise ValueError("no agent acts in this context")
-        return replace(self, acting=replace(self.acting, key=key))
+        return replace(self, acting=replace(self.acting, key=key, seen=seen, block_rooms=block_rooms))
 
     @property
     def no_tables(self) -> str | None:

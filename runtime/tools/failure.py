@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from runtime.database.errors import Unavailable
-from runtime.errors import Conflict, RateLimited, Retry, SymbiontError, UsageError
+from runtime.errors import Conflict, NotFound, RateLimited, Retry, SymbiontError, UsageError
 from runtime.identity.caller import Caller, Forbidden
 from runtime.memory.errors import NoSuchItem, RefusedItem, StoreError, Unsupported
 from runtime.models.budgets.limits import BudgetExceeded
@@ -20,10 +20,22 @@ from runtime.tasks.errors import BulkRefused
 from runtime.tool_servers.errors import CallUncertain, ServerAway
 from runtime.tools.tool import Tool, WrongParameters
 
-Code = Literal["invalid_params", "provider_unavailable", "upsert_failed", "quota_exceeded", "rate_limited"]
+Code = Literal[
+    "invalid_params",
+    "not_found",
+    "forbidden",
+    "conflict",
+    "provider_unavailable",
+    "upsert_failed",
+    "quota_exceeded",
+    "rate_limited",
+]
 
 CODES: Final[Mapping[Code, str]] = {
     "invalid_params": "The call is invalid: the message names the field, and shows a correct value.",
+    "not_found": "What the call names does not exist, or belongs to somebody else.",
+    "forbidden": "The token does not allow the call: another token, or its owner, is needed.",
+    "conflict": "The call does not fit the current state: the message says what is there.",
     "provider_unavailable": "A required service does not answer, or not correctly: a later call may succeed.",
     "upsert_failed": "The data was not stored: a later call may succeed.",
     "quota_exceeded": "The change would exceed what the user may store: the message names the limit and what is free.",
@@ -37,7 +49,16 @@ _UNTOLD: Final[Mapping[Code, str]] = {
 }
 # What they say concerns the caller, and names no more than a block of the program.
 _TOLD = (SwitchedOff, BudgetExceeded, RateLimited, ServerAway, CallUncertain, TablesUnavailable)
-_ASKED_WRONGLY = (UsageError, RefusedItem, NoSuchItem, Unsupported, Conflict, Forbidden)
+_BY_ERROR: Final[Sequence[tuple[tuple[type[SymbiontError], ...], Code]]] = (
+    ((RateLimited,), "rate_limited"),
+    ((EmbeddingMismatch, SwitchedOff, BudgetExceeded, CallUncertain), "provider_unavailable"),
+    ((QuotaExceeded,), "quota_exceeded"),
+    ((NotFound, NoSuchItem), "not_found"),
+    ((Forbidden,), "forbidden"),
+    ((Conflict, Unsupported), "conflict"),
+    ((UsageError, RefusedItem), "invalid_params"),
+)
+"""The first row that has an error's class decides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,22 +96,17 @@ def failure_of(error: SymbiontError, tool: Tool | None, caller: Caller | None = 
         results = [{"task_id": task_id, "result": result} for task_id, result in error.results.items()]
         return Failure("invalid_params", str(error), "task_ids", error.hint, results=results)
     code, hint = code_of(error, tool), error.hint
-    told = code in {"invalid_params", "quota_exceeded"} or isinstance(error, _TOLD)
-    if not told and caller is not None and not caller.may("admin"):
+    if code in _UNTOLD and not isinstance(error, _TOLD) and caller is not None and not caller.may("admin"):
         return Failure(code, _UNTOLD[code], hint="try again later; see the daemon's log")
     return Failure(code, str(error), getattr(error, "field", None), hint)
 
 
 def code_of(error: SymbiontError, tool: Tool | None) -> Code:
     """Return the kind of failure of an error."""
-    if isinstance(error, RateLimited):
-        return "rate_limited"
-    if isinstance(error, EmbeddingMismatch | SwitchedOff | BudgetExceeded | CallUncertain):
-        return "provider_unavailable"
-    if isinstance(error, QuotaExceeded):
-        return "quota_exceeded"
-    if isinstance(error, _ASKED_WRONGLY):
-        return "invalid_params"
+    code: Code
+    for kinds, code in _BY_ERROR:
+        if isinstance(error, kinds):
+            return code
     kept = tool is not None and not tool.read_only
     if isinstance(error, IndexFailed) or (isinstance(error, Retry) and not isinstance(error, Unavailable | StoreError)):
         return "provider_unavailable"

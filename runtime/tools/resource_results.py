@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import get_args
 
-from pydantic import BaseModel, ConfigDict, Field, RootModel
+from pydantic import Field, RootModel
 
+from dslc.blocks.values.quantity import format_duration
 from runtime.memory.collection.options import PROJECT
 from runtime.memory.item import MemoryType
 from runtime.memory.open_memory import OpenMemory
@@ -25,10 +26,7 @@ from runtime.tools.collection.overview import (
 from runtime.tools.collection.types import LONGEST_QUERY, MOST_ITEMS
 from runtime.tools.context import Context
 from runtime.tools.memory.access import user_filter
-
-
-class _Result(BaseModel):
-    model_config = ConfigDict(frozen=True)
+from runtime.tools.result import Result
 
 
 class MemoryTypes(RootModel[list[str]]):
@@ -39,7 +37,7 @@ class Names(RootModel[list[str]]):
     """Names in order."""
 
 
-class EmbeddingHealth(_Result):
+class EmbeddingHealth(Result):
     """The embedding of a memory."""
 
     provider: str | None = Field(description="null: searched by keyword only.")
@@ -47,7 +45,7 @@ class EmbeddingHealth(_Result):
     dimension: int | None = Field(description="Dimension of vectors; null until the first answer of the model.")
 
 
-class IndexHealth(_Result):
+class IndexHealth(Result):
     """The index of words and vectors."""
 
     kind: str
@@ -57,7 +55,7 @@ class IndexHealth(_Result):
     embedded: int | None
 
 
-class MemoryHealth(_Result):
+class MemoryHealth(Result):
     """A memory that is a collection, and its state."""
 
     memory: str
@@ -67,14 +65,14 @@ class MemoryHealth(_Result):
     state: str = Field(description="`ready`, or the parts that do not work as declared at the moment.")
 
 
-class Health(_Result):
+class Health(Result):
     """The state of all collections."""
 
     status: str = Field(description="`ok` or `degraded`.")
     memories: list[MemoryHealth]
 
 
-class MemorySettings(_Result):
+class MemorySettings(Result):
     """Settings of a memory that is a collection."""
 
     memory: str
@@ -91,7 +89,7 @@ class MemorySettings(_Result):
     )
 
 
-class Settings(_Result):
+class Settings(Result):
     """The settings in effect."""
 
     default_project: str
@@ -155,7 +153,7 @@ async def _silent(memory: OpenMemory) -> str | None:
     try:
         return await away(memory, LOOK_SECONDS)
     except TimeoutError:
-        return f"the index did not answer within {LOOK_SECONDS:g} s"
+        return f"the index did not answer within {format_duration(LOOK_SECONDS)}"
 
 
 async def settings(context: Context) -> Settings:

@@ -1,5 +1,5 @@
-"""TABLE of resources: information for clients before they call a tool. Served as MCP resources under two schemes,
-below `/v1` and on the admin socket (the fifth design, M4, M5 and M8)."""
+"""TABLE of resources: information for clients before they call a tool. Served as MCP resources, below `/v1` and on the
+admin socket (the fifth design, M4, M5 and M8)."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ from runtime.tools.context import Context
 GROUP: Final[Group] = "collections"
 """The group of tools with which a client has the resources."""
 
-SCHEMES: Final = ("mcp://rusty-mem/", "symbiont://")
-"""Prefixes of the address of a resource; both mean the same."""
+SCHEME: Final = "symbiont://"
+"""Prefix of the address of a resource, as it is listed."""
+SCHEMES: Final = ("mcp://rusty-mem/", SCHEME)
+"""The prefixes that are read; both mean the same."""
 
 Function = Callable[..., Awaitable[BaseModel]]
 """`async def name(context, *, project_id: str) -> Result`: a parameter for each name in the path, text."""
@@ -57,9 +59,9 @@ class Resource:
         return tuple(_NAMED.findall(self.path))
 
     @property
-    def uris(self) -> tuple[str, ...]:
-        """Its addresses, or their templates (RFC 6570)."""
-        return tuple(f"{scheme}{self.path}" for scheme in SCHEMES)
+    def uri(self) -> str:
+        """Its address, or its template (RFC 6570), under the scheme that is listed."""
+        return f"{SCHEME}{self.path}"
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:

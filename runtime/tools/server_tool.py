@@ -12,12 +12,12 @@ from pydantic import BaseModel, Field
 from runtime.tool_servers.definition import ToolDefinition
 from runtime.tool_servers.server import ProgramServer
 from runtime.tools.context import Context
-from runtime.tools.tool import Tool
+from runtime.tools.tool import Tool, ToolProperties
 from runtime.tools.toolset import ALL_TOOLS, Toolset
 
 
 class ServerToolResult(BaseModel):
-    """What a tool of a server returned."""
+    """The result of a tool of a server."""
 
     text: str | None = Field(default=None, description="The texts of the result.")
     result: Any = Field(default=None, description="The structured result, if there is no text.")
@@ -37,17 +37,17 @@ class ServerTool(Tool):
     def __init__(self, server: ProgramServer, definition: ToolDefinition) -> None:
         trusted, block = server.block.trust_hints, server.block
         reads = trusted and definition.read_only is True
-        super().__init__(
-            self._ask,
+        properties = ToolProperties(
             "read" if reads else "write",
             f"{block.name}.{definition.name}",
             # Only if it is said: by the protocol, a tool that says nothing may do so too, and no pattern would name it.
             destructive=trusted and not reads and definition.destructive is True,
             idempotent=reads or (trusted and definition.idempotent is True),
-            indexes=False,
             # The block has a timeout of its own.
             long=True,
+            quotes=False,
         )
+        super().__init__(self._ask, properties)
         self._server = server
         self._definition = definition
 
@@ -74,6 +74,16 @@ class ServerTool(Tool):
 
     @property
     def exact(self) -> Mapping[str, Any]:
+        """The same as `definition`: nothing is bound."""
+        return self.definition
+
+    @property
+    def server(self) -> str:
+        """The name of the server's block."""
+        return self._server.block.name
+
+    @property
+    def definition(self) -> Mapping[str, Any]:
         """The definition of the tool, and the server itself."""
         return {"definition": self._definition.digest, "server": self._server.facts}
 

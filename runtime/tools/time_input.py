@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from dslc.blocks.values.duration import read_duration
 from dslc.blocks.values.invalid import Invalid
+from dslc.blocks.values.quantity import read_duration
 from runtime.clock import Clock
 from runtime.errors import UsageError
 

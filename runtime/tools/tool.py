@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, get_type_hints
+from typing import Any, Final, NamedTuple, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from runtime.errors import UsageError
 from runtime.identity.caller import Caller, Scope
+from runtime.json_bounds import OFF_THE_LOOP
 from runtime.memory.item import well_formed
-from runtime.tool_groups import Group
+from runtime.switches import AGENTS
+from runtime.tool_groups import OF_AGENTS, Group, folder_of
 from runtime.tools.call_counts import COUNTS
 from runtime.tools.context import Context
-from runtime.tools.validation_errors import ParameterError, inlined, problem_of
+from runtime.tools.validation_errors import ParameterError, inlined, oversized, problems_of
+
+LARGEST_CALL: Final = 64 * 1024
+"""Maximum bytes of the parameters of a tool that takes no long text and no items."""
+LARGEST_VALUE: Final = 1024 * 1024
+"""Of one that takes a value of the key-value store, however JSON escapes it."""
+LARGEST_ITEMS: Final = 16 * 1024 * 1024
+"""Of one that takes texts or items: one text of 1,048,576 characters, however JSON escapes it."""
 
 Reads = Callable[[Mapping[str, Any]], bool]
 
@@ -60,8 +70,8 @@ class Annotations(NamedTuple):
     """True if a second call with the same parameters changes nothing more."""
 
 
-class _Remaining(NamedTuple):
-    """What a tool has without some of its parameters. `bound`: the model of those."""
+class _UnboundPart(NamedTuple):
+    """A tool without some of its parameters. `bound`: the model of those."""
 
     bound: type[BaseModel]
     ignored: frozenset[str]
@@ -71,53 +81,83 @@ class _Remaining(NamedTuple):
     schema: Mapping[str, Any]
 
 
-class Tool:
-    """One row: a function, and its properties beyond the signature. Immutable."""
+@dataclass(frozen=True)
+class ToolProperties:
+    """Properties of a tool beyond the signature of its function. Its folder gives `group`, `indexes` and `people`,
+    unless they are given here."""
 
-    def __init__(
-        self,
-        function: Function,
-        scope: Scope,
-        name: str | None = None,
-        *,
-        destructive: bool = False,
-        idempotent: bool | None = None,
-        example: Mapping[str, Any] | None = None,
-        indexes: bool = True,
-        read_only: bool | None = None,
-        long: bool = False,
-        keyed: bool = False,
-        people: bool = False,
-        stopped_by: str | None = None,
-        group: Group | None = None,
-        reads: Reads | None = None,
-    ) -> None:
-        """`scope`: required of the caller. `name`: the function's by default; dashes are allowed. `idempotent`: calling
-        it again changes nothing more; true of reading. `example`: correct parameters, by name, for errors and for the
-        description. `indexes`: it may read indexes of memories, which must be open. `read_only`: it changes nothing;
-        true of the scope `read`. `long`: a call may take minutes, so clients are offered its progress. `keyed`:
-        calls in a run with the same key (`Acting.key`) happen once. `people`: only for people and their clients; no
-        agent is offered it, and a call of an agent is refused. `stopped_by`: the switch without which no client is
-        answered, see `runtime.switches`. `group`: by which clients choose it, and tokens are limited to it; None: no
-        client is offered it. `reads`: returns True for arguments with which it surely changes nothing, if it is not
-        `read_only`; who may only read calls it too, and it refuses what changes something itself."""
+    scope: Scope
+    """Required of the caller."""
+    name: str = ""
+    """The function's by default; dashes are allowed."""
+    _: KW_ONLY
+    group: Group | None = None
+    """By which clients choose it, and tokens are limited to it. No client is offered a tool without a group."""
+    indexes: bool | None = None
+    """It may read indexes of memories, which must be open."""
+    people: bool | None = None
+    """Only for people and their clients; no agent is offered it, and a call of an agent is refused."""
+    read_only: bool | None = None
+    """It changes nothing; true of the scope `read`."""
+    idempotent: bool | None = None
+    """Calling it again changes nothing more; true of reading."""
+    destructive: bool = False
+    """It may delete or overwrite something permanently."""
+    long: bool = False
+    """A call may take minutes, so clients are offered its progress."""
+    keyed: bool = False
+    """Calls in a run with the same key (`Acting.key`) happen once."""
+    reads: Reads | None = None
+    """Returns True for arguments with which it surely changes nothing, if it is not `read_only`; who may only read
+    calls it too, and it refuses what changes something itself."""
+    largest: int = LARGEST_CALL
+    """Maximum bytes of the parameters as JSON."""
+    quotes: bool = True
+    """Its output repeats what is stored here and is found there, so that no search of conversations finds the output,
+    and no summary of a conversation has it."""
+    stores: bool = False
+    """It adds texts to what the caller has stored, and is refused if there is no room for its parameters."""
+    example: Mapping[str, Any] | None = None
+    """Correct parameters, by name, for errors and for the description."""
+
+
+class tool(ToolProperties):  # noqa: N801 - a decorator
+    """Make a function the tool of its name: `@tool("write", example={…})`."""
+
+    def __call__(self, function: Function) -> Tool:
+        """Return the tool that replaces the function."""
+        return Tool(function, self)
+
+
+class Tool:
+    """A function, and its properties beyond the signature. Immutable."""
+
+    def __init__(self, function: Function, properties: ToolProperties) -> None:
+        folder = folder_of(function.__module__)
         self.function = function
-        self.scope = scope
-        self.name = name or function.__name__
-        self.destructive = destructive
-        self.read_only = scope == "read" if read_only is None else read_only
-        self.idempotent = self.read_only if idempotent is None else idempotent
-        self.example = example
-        self.indexes = indexes
-        self.long = long
-        self.keyed = keyed
-        self.people = people
-        self.stopped_by = stopped_by
-        self.group = group
-        self._reads = reads
+        self.scope = properties.scope
+        self.name = properties.name or function.__name__
+        self.group = properties.group or folder.group
+        self.indexes = folder.indexes if properties.indexes is None else properties.indexes
+        self.people = folder.people if properties.people is None else properties.people
+        self.read_only = self.scope == "read" if properties.read_only is None else properties.read_only
+        self.idempotent = self.read_only if properties.idempotent is None else properties.idempotent
+        self.destructive = properties.destructive
+        self.long = properties.long
+        self.keyed = properties.keyed
+        self.largest = properties.largest
+        self.quotes = properties.quotes
+        self.stores = properties.stores
+        self.example = properties.example
+        self._reads = properties.reads
         self._bound: Mapping[str, Any] = {}
         self._ignored: frozenset[str] = frozenset()
-        self._remaining: dict[frozenset[str], _Remaining] = {}
+        self._remaining: dict[frozenset[str], _UnboundPart] = {}
+
+    @property
+    def stopped_by(self) -> str | None:
+        """The switch without which no client is answered, see `runtime.switches`."""
+        return AGENTS if self.group in OF_AGENTS else None
 
     @property
     def doc(self) -> str:
@@ -184,7 +224,17 @@ class Tool:
     @property
     def exact(self) -> Mapping[str, Any]:
         """What decides what a call does, besides its arguments, as JSON: a person who approves one approves it too."""
-        return {"schema": self.schema, "bound": dict(self._bound)}
+        return {**self.definition, "bound": dict(self._bound)}
+
+    @property
+    def definition(self) -> Mapping[str, Any]:
+        """What decides what its calls do, whoever makes them, as JSON."""
+        return {"schema": self.schema}
+
+    @property
+    def server(self) -> str | None:
+        """The server that has it; None for one of ours."""
+        return None
 
     @cached_property
     def result(self) -> type[BaseModel]:
@@ -216,6 +266,8 @@ class Tool:
             self.permit(context.caller)
             if self.people and context.acting is not None:
                 raise UsageError(f"{self.name} is for people, and an agent cannot call it")
+            if self.stores and context.texts is not None:
+                await context.texts.check(context.caller.user_id, _bytes(given), context.memories)
             done = await self._run(context, given)
         except BaseException as error:
             counts.failures += 1
@@ -225,8 +277,10 @@ class Tool:
         return done
 
     async def _run(self, context: Context, given: Mapping[str, Any]) -> BaseModel:
-        """Call the function with `given`, JSON values by name."""
-        return await self.function(context, **_values(self._read(given)), **self._bound)
+        """Call the function with `given`, JSON values by name; long texts are read in a thread."""
+        large = any(isinstance(value, str) and len(value) > OFF_THE_LOOP for value in given.values())
+        read = await asyncio.to_thread(self._read, given) if large else self._read(given)
+        return await self.function(context, **_values(read), **self._bound)
 
     def check(self, given: Mapping[str, Any]) -> None:
         """Raise WrongParameters if the function cannot be called with `given`."""
@@ -246,7 +300,7 @@ class Tool:
             if value is not None or (field := fields.get(self.aliases.get(name, name))) is None or field.is_required()
         }
         full, said = in_full(there, self.aliases, self.name)
-        return _validated(self.parameters, full, self.name, said)
+        return _validated(self.parameters, full, self.name, said, self.largest)
 
     def bind(self, **values: Any) -> Tool:
         """Return this tool with JSON values for some of its parameters, by any of their names.
@@ -262,12 +316,12 @@ class Tool:
         rest = self._without(frozenset(full))
         bound = copy(self)
         bound._remaining = {}
-        bound._bound = {**self._bound, **_values(_validated(rest.bound, full, self.name, said))}
+        bound._bound = {**self._bound, **_values(_validated(rest.bound, full, self.name, said, self.largest))}
         bound._ignored, bound.example = rest.ignored, rest.example
         bound.__dict__ |= {"parameters": rest.parameters, "aliases": rest.aliases, "schema": rest.schema}
         return bound
 
-    def _without(self, names: frozenset[str]) -> _Remaining:
+    def _without(self, names: frozenset[str]) -> _UnboundPart:
         """Return what is left without these parameters. It is made once for all their values: agents bind their tools
         in every turn."""
         if names not in self._remaining:
@@ -284,7 +338,7 @@ class Tool:
                 for name, value in self.example.items()
                 if name not in rest._ignored
             }
-            self._remaining[names] = _Remaining(
+            self._remaining[names] = _UnboundPart(
                 model, rest._ignored, example, rest.parameters, rest.aliases, rest.schema
             )
         return self._remaining[names]
@@ -293,14 +347,34 @@ class Tool:
         return f"Tool({self.name})"
 
 
-def _validated(model: type[BaseModel], given: Mapping[str, Any], tool: str, said: Mapping[str, str]) -> BaseModel:
-    """Validate JSON values by full name. `said`: the name by which each was given. Raises WrongParameters."""
-    try:
-        return model.model_validate_json(well_formed(json.dumps(given, ensure_ascii=False)))
-    except ValidationError as error:
-        known = (*model.model_fields, *aliases_of(model))
-        problems = (problem_of(each, model, known) for each in error.errors(include_url=False, include_input=False))
-        raise WrongParameters(tool, tuple((_as_said(path, said), what) for path, what in problems)) from None
+def _validated(
+    model: type[BaseModel], given: Mapping[str, Any], tool: str, said: Mapping[str, str], largest: int
+) -> BaseModel:
+    """Validate JSON values by full name. `said`: the name by which each was given; `largest`: maximum bytes of the
+    values. Raises WrongParameters."""
+    aliases = aliases_of(model)
+    problems = oversized(given, model, aliases)
+    if not problems:
+        text = well_formed(json.dumps(given, ensure_ascii=False, separators=(",", ":")))
+        # A character has at least one byte.
+        if len(text) > largest:
+            raise WrongParameters(tool, (((), f"the parameters have more than {largest:,} bytes"),))
+        try:
+            return model.model_validate_json(text)
+        except ValidationError as error:
+            problems = problems_of(error, model, aliases)
+    raise WrongParameters(tool, tuple((_as_said(path, said), what) for path, what in problems))
+
+
+def _bytes(given: object, depth: int = 8) -> int:
+    """Return the bytes of the texts in a JSON value; no parameter is nested as deeply as `depth`."""
+    match given:
+        case str():
+            return len(given) if given.isascii() else len(given.encode(errors="surrogatepass"))
+        case Mapping() | list() if depth:
+            inner = given.values() if isinstance(given, Mapping) else given
+            return sum(_bytes(each, depth - 1) for each in inner)
+    return 0
 
 
 def _without_names(value: Any, names: Collection[str]) -> Any:

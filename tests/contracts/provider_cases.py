@@ -16,15 +16,15 @@ from jwt.algorithms import RSAAlgorithm
 
 from runtime.webhooks.providers import PROVIDERS
 from runtime.webhooks.providers.provider import Provider
-from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.refusal import RefusedRequest
 from runtime.webhooks.request.request import Keys
 from runtime.webhooks.schemes.hmac import Hmac, Signing
 from runtime.webhooks.schemes.scheme import Scheme, UnsignedRequest
-from runtime.webhooks.schemes.template import Signed, Template
+from runtime.webhooks.schemes.template import Template, TemplateValues
 from runtime.webhooks.schemes.timestamp import write_time
-from runtime.webhooks.verification.signing import sign_request
-from runtime.webhooks.verification.verifier import Verified
-from tests.signatures import verify
+from runtime.webhooks.verification.verifier import VerifiedRequest
+from tests.cases import each_case
+from tests.signatures import matched, sign_request, verify
 
 NOW = 1_700_000_000
 URL = "https://hooks.example/hooks/here?from=there"
@@ -151,23 +151,22 @@ class Case:
         method: str = "POST",
         url: str | None = URL,
         query: str = "",
-    ) -> Verified:
-        keyless = self.row.keyless
-        return verify(
-            self.name,
-            () if keyless else (self.secret,) if secrets is None else secrets,
-            headers,
-            body,
-            now=now,
-            method=method,
-            url=url,
-            query=query,
-            options=self.options,
-            keys=self.keys,
-        )
+    ) -> VerifiedRequest:
+        given = () if self.row.keyless else (self.secret,) if secrets is None else secrets
+        more = {"now": now, "method": method, "url": url, "query": query, "keys": self.keys}
+        return verify(self.name, given, headers, body, options=self.options, **more)  # type: ignore[arg-type]
 
-    def refusal(self, headers: Pairs, body: bytes, **changes: object) -> Refused:
-        with pytest.raises(Refused) as caught:
+    def is_signed(self, headers: Pairs, body: bytes, *, now: float = NOW) -> bool:
+        """Whether the signature alone is right, whatever is read from the body."""
+        given = () if self.row.keyless else (self.secret,)
+        try:
+            matched(self.name, given, headers, body, now=now, url=URL, options=self.options, keys=self.keys)
+        except RefusedRequest:
+            return False
+        return True
+
+    def refusal(self, headers: Pairs, body: bytes, **changes: object) -> RefusedRequest:
+        with pytest.raises(RefusedRequest) as caught:
             self.verify(headers, body, **changes)  # type: ignore[arg-type]
         return caught.value
 
@@ -194,7 +193,7 @@ def signed_at(case: Case, text: str, now: float = NOW) -> tuple[Pairs, bytes]:
     if scheme.timestamp_path is not None:
         body = body.replace(written.encode(), text.encode("utf-8", "surrogatepass"))
         return scheme.sign(case.secret.encode(), UnsignedRequest(body, now, DELIVERY, "POST", URL)), body
-    message = Template(scheme.payload).compile()(Signed(body, text, DELIVERY, URL, "POST"))
+    message = Template(scheme.payload, scheme.id_border).compile()(TemplateValues(body, text, DELIVERY, URL, "POST"))
     mac = Signing(scheme.algorithm, scheme.encoding).write(scheme.key(case.secret.encode()), message)
     proof = {scheme.header.lower(): scheme.form.write(mac, text), (scheme.timestamp_header or "").lower(): text}
     return [(name, proof.get(name.lower(), value)) for name, value in headers], body
@@ -224,6 +223,9 @@ ALL = [
             "algorithm": "sha1",
         },
     ),
+    Case("custom", {"payload": "{timestamp}.{body}", "timestamp_header": "X-Time", "timestamp_unit": "ms"}),
+    Case("custom", {"payload": "{timestamp}{body}", "timestamp_header": "X-Time", "timestamp_unit": "rfc3339"}),
+    Case("custom", {"payload": "{header:X-Request-Id};{json:$.type};{body}", "prefix": "sha256="}),
     Case("twilio", {"algorithm": "sha256"}),
     Case("token", {"header": "Authorization", "prefix": "Bearer ", "id_header": "X-Id", "event_header": "X-Event"}),
     Case("okta", {"header": "X-Okta"}),
@@ -235,14 +237,12 @@ ALL = [
 CASES = [case for case in ALL if case.secrets is not None]
 UNSIGNABLE = [case for case in ALL if case.secrets is None]
 
-every = pytest.mark.parametrize("case", CASES, ids=label)
-timed = pytest.mark.parametrize("case", [case for case in CASES if case.timed], ids=label)
-headed = pytest.mark.parametrize("case", [case for case in CASES if case.in_header], ids=label)
-bodied = pytest.mark.parametrize(
-    "case",
-    # A signature among the body's members covers only members, not white space or other members.
-    [case for case in CASES if "body" in case.row.signed and type(case.row.scheme).embed is Scheme.embed],
-    ids=label,
+every = each_case("case", CASES, label)
+timed = each_case("case", [case for case in CASES if case.timed], label)
+headed = each_case("case", [case for case in CASES if case.in_header], label)
+# A signature among the body's members covers only members, not white space or other members.
+bodied = each_case(
+    "case", [case for case in CASES if "body" in case.row.signed and type(case.row.scheme).embed is Scheme.embed], label
 )
-hashed = pytest.mark.parametrize("case", [case for case in CASES if isinstance(case.row.scheme, Hmac)], ids=label)
-addressed = pytest.mark.parametrize("case", [case for case in CASES if "url" in case.row.signed], ids=label)
+hashed = each_case("case", [case for case in CASES if isinstance(case.row.scheme, Hmac)], label)
+addressed = each_case("case", [case for case in CASES if "url" in case.row.signed], label)

@@ -28,6 +28,7 @@ from tests.runtime.models.services import (
     WIRES,
     Answer,
     Service,
+    compressed,
     endless,
     half,
     never,
@@ -422,6 +423,17 @@ async def test_an_answer_without_an_end_is_not_read_to_its_end(model: Model, ser
 
     await failure(model, stream=stream)
     await until(service.connections[0].is_closing)
+
+
+async def test_a_compressed_answer_is_refused_before_it_is_unpacked(
+    model: Model, service: Service, stream: bool
+) -> None:
+    if not service.wire.bounded:
+        pytest.skip("the provider's library unpacks answers itself")
+    service.answers.append(compressed)
+
+    assert "sent a compressed answer, which was not requested" in str(await failure(model, stream=stream))
+    assert len(service.bodies) == 1
 
 
 # Connections.

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from pydantic import ValidationError
@@ -20,6 +19,7 @@ from dslc.diagnostics.diagnostic import is_error
 from dslc.source import Source
 from runtime.secrets.secret import Secret
 from runtime.webhooks.routing.route import build_route
+from tests.cases import each_case
 from tests.contracts.options import URL, Given, example, option_sets, settings
 from tests.contracts.provider_cases import SECRETS
 from tests.lanes import LONG
@@ -112,7 +112,7 @@ def _mounting(webhook: Webhook) -> Iterator[int]:
             yield number
 
 
-@pytest.mark.parametrize("name", list(ROWS))
+@each_case("name", list(ROWS))
 def test_what_a_check_calls_right_is_mounted_and_nothing_else(name: str) -> None:
     programs = {program.text: program for program in _programs(ROWS[name])}.values()
     verdicts = {program.text: (green(program.text), mounted(program.block)) for program in programs}

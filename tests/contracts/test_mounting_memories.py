@@ -21,9 +21,9 @@ from dslc.source import Source
 from dslc.syntax.quoting import quoted
 from runtime.clock import SYSTEM
 from runtime.crypto import MasterKey
+from runtime.daemon.opening.memories import MemoryOpener, ResourcePools
 from runtime.daemon.process.embedding_environment import Environment
 from runtime.daemon.program.generation import build
-from runtime.daemon.program.memory_opening import MemoryOpener, ResourcePools
 from runtime.database.connection import Database
 from runtime.errors import SymbiontError
 from runtime.secrets.backend import SecretContext

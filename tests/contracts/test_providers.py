@@ -17,12 +17,12 @@ from runtime.webhooks.request.field_source import BODY as BODY_ID
 from runtime.webhooks.request.field_source import header_name
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.json_path import compile_path
-from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.refusal import RefusedRequest
 from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.schemes.hmac import Hmac
 from runtime.webhooks.schemes.scheme import UnsignedRequest
 from runtime.webhooks.schemes.timestamp import write_time
-from runtime.webhooks.verification.verifier import prepare
+from tests.cases import each_case
 from tests.contracts.provider_cases import (
     BODY,
     DELIVERY,
@@ -41,7 +41,7 @@ from tests.contracts.provider_cases import (
     signed_at,
     timed,
 )
-from tests.signatures import verify
+from tests.signatures import prepare, verify
 
 # Timestamps that `int` or `float` might accept, and that no sender of times as text writes.
 NOT_NUMBERS = (
@@ -61,6 +61,15 @@ def test_what_the_provider_signs_is_accepted(case: Case) -> None:
     assert verified.secret_index == (0 if not case.row.keyless else verified.secret_index)
     assert verified.mac
     assert verified.timestamp == (NOW if case.timed else None)
+
+
+@every
+def test_a_template_is_parsed_once_and_not_for_each_request(case: Case) -> None:
+    headers, body = case.sent()
+    check = prepare(case.name, () if case.row.keyless else (case.secret,), case.options).check
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.delattr("runtime.webhooks.schemes.template.read_template")
+        assert check(WebhookRequest(Headers(headers), body, url=URL, keys=case.keys), NOW).mac
 
 
 @every
@@ -86,23 +95,13 @@ def test_white_space_around_a_header_is_no_part_of_it(case: Case) -> None:
 
 
 @bodied
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda body: body + b"\n",
-        lambda body: body[:-1],
-        lambda body: re.sub(rb"\d", lambda digit: b"%d" % ((int(digit[0]) + 1) % 10), body, count=1),
-        lambda body: body.replace(b"e", b"E", 1),
-        lambda body: b"",
-        lambda body: b"\xef\xbb\xbf" + body,
-        lambda body: b"{}" + body,
-    ],
-    ids=["longer", "truncated", "another digit", "another letter", "empty", "byte-order mark", "put before"],
-)
-def test_another_body_is_refused(case: Case, change: Callable[[bytes], bytes]) -> None:
+def test_another_body_is_refused(case: Case) -> None:
     headers, body = case.sent()
-    refused = case.refusal(headers, change(body))
-    assert (refused.status, refused.reason) == (401, "signature_mismatch")
+    other_digit = re.sub(rb"\d", lambda digit: b"%d" % ((int(digit[0]) + 1) % 10), body, count=1)
+    other_letter = body.replace(b"e", b"E", 1)
+    for other in (body + b"\n", body[:-1], other_digit, other_letter, b"", b"\xef\xbb\xbf" + body, b"{}" + body):
+        refused = case.refusal(headers, other)
+        assert (refused.status, refused.reason) == (401, "signature_mismatch"), other
 
 
 @every
@@ -132,36 +131,43 @@ def test_each_header_that_the_proof_needs_is_needed_once_and_filled(case: Case) 
             assert case.refusal([*headers, (name, value)], body).reason == "ambiguous_signature"
 
 
+OTHER_FORMS: tuple[Callable[[str], str], ...] = (
+    lambda proof: proof[:-1],
+    lambda proof: proof + "0",
+    lambda proof: proof[1:],
+    str.swapcase,
+    str.upper,
+    lambda proof: proof.replace("=", "= ", 1) if "=" in proof.rstrip("=") else proof[:5] + " " + proof[5:],
+    lambda proof: proof + "\u00e9",
+    lambda proof: proof + "\udce9",
+    lambda proof: proof + "\x00",
+    lambda proof: "".join(chr(ord(each) + 0xFEE0) if each.isdigit() else each for each in proof) + "\uff11",
+    lambda proof: "=" * len(proof),
+    lambda proof: proof.rstrip("=") if proof.endswith("=") else proof + "=",
+    lambda proof: proof.replace("+", "-").replace("/", "_") + "_",
+)
+
+
 @headed
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda value: value[:-1],
-        lambda value: value + "0",
-        lambda value: value[1:],
-        lambda value: value.swapcase(),
-        lambda value: value.upper(),
-        lambda value: value.replace("=", "= ", 1) if "=" in value.rstrip("=") else value[:5] + " " + value[5:],
-        lambda value: value + "\u00e9",
-        lambda value: value + "\udce9",
-        lambda value: value + "\x00",
-        lambda value: "".join(chr(ord(each) + 0xFEE0) if each.isdigit() else each for each in value) + "\uff11",
-        lambda value: "=" * len(value),
-        lambda value: value.rstrip("=") if value.endswith("=") else value + "=",
-        lambda value: value.replace("+", "-").replace("/", "_") + "_",
-    ],
-    ids=[
-        "truncated", "longer", "beheaded", "other case", "upper case", "inner space", "latin", "surrogate", "nul",
-        "full-width digits", "equals signs", "padding", "other alphabet",
-    ],
-)  # fmt: skip
-def test_a_proof_written_otherwise_is_refused(case: Case, change: Callable[[str], str]) -> None:
+def test_a_proof_written_otherwise_is_refused(case: Case) -> None:
     headers, body = case.sent()
-    at = case.proof(headers)
-    altered = change(headers[at][1])
-    if altered == headers[at][1]:
-        return  # this proof has no part that could be written so
-    assert case.refusal(changed(headers, at, lambda _: altered), body).status == 401
+    at, scheme = case.proof(headers), case.row.scheme
+    proof = headers[at][1]
+    for other in {change(proof) for change in OTHER_FORMS} - {proof}:
+        request = changed(headers, at, lambda _, other=other: other)  # type: ignore[misc]
+        if isinstance(scheme, Hmac) and scheme.lenient and _alike(other, proof, scheme):
+            assert case.verify(request, body).mac == case.verify(headers, body).mac, other
+        else:
+            assert case.refusal(request, body).status == 401, other
+
+
+def _alike(text: str, other: str, scheme: Hmac) -> bool:
+    """Whether a lenient scheme reads both texts alike."""
+    prefix = scheme.form.write("", "")
+    if not text.startswith(prefix):
+        return False
+    here, there = (each.removeprefix(prefix).lstrip() for each in (text, other))
+    return here == there or (scheme.encoding == "hex" and here.lower() == there.lower())
 
 
 @headed
@@ -180,21 +186,19 @@ def test_whatever_else_stands_beside_a_proof_makes_no_second_replay_key(case: Ca
         try:
             macs.add(case.verify(changed(headers, at, lambda _, text=text: text), body).mac)  # type: ignore[misc]
             accepted += 1
-        except Refused as refused:
+        except RefusedRequest as refused:
             statuses.add(refused.status)
     assert len(macs) == 1, accepted
     assert statuses <= {401}
 
 
 @headed
-@pytest.mark.parametrize("good_first", [True, False])
-def test_a_proof_sent_twice_is_refused(case: Case, good_first: bool) -> None:
+def test_a_proof_sent_twice_is_refused(case: Case) -> None:
     headers, body = case.sent()
     at = case.proof(headers)
     wrong = case.sent(secret=case.other)[0][at]
-    doubled = [*headers, wrong] if good_first else [wrong, *headers]
-    assert case.refusal(doubled, body).reason == "ambiguous_signature"
-    assert case.refusal([*headers, headers[at]], body).reason == "ambiguous_signature"
+    for doubled in ([*headers, wrong], [wrong, *headers], [*headers, headers[at]]):
+        assert case.refusal(doubled, body).reason == "ambiguous_signature"
 
 
 @every
@@ -228,13 +232,14 @@ def test_each_secret_is_tried_and_the_one_that_matched_is_named(case: Case) -> N
 
 
 @every
-@pytest.mark.parametrize("blank", ["", " ", "\t\n", "\u00a0", "\x00", b"", b"\x00\x00 "])
-def test_a_blank_secret_never_verifies(case: Case, blank: str | bytes) -> None:
+def test_a_blank_secret_never_verifies(case: Case) -> None:
     if case.row.keyless:
         return
-    for secrets in ([blank], [case.secret, blank]):
-        with pytest.raises(ValueError, match="empty or blank"):
-            prepare(case.name, secrets, case.options)
+    blanks: tuple[str | bytes, ...] = ("", " ", "\t\n", "\u00a0", "\x00", b"", b"\x00\x00 ")
+    for blank in blanks:
+        for secrets in ([blank], [case.secret, blank]):
+            with pytest.raises(ValueError, match="empty or blank"):
+                prepare(case.name, secrets, case.options)
     with pytest.raises(ValueError, match="no secret"):
         prepare(case.name, [], case.options)
 
@@ -248,26 +253,25 @@ PUBLIC = (
 
 
 @every
-@pytest.mark.parametrize("public", PUBLIC, ids=lambda text: text[:12])
-def test_a_public_key_is_never_the_key_of_an_hmac(case: Case, public: str) -> None:
+def test_a_public_key_is_never_the_key_of_an_hmac(case: Case) -> None:
     proof = describe(case.row).proof
     if not proof.startswith(("HMAC", "JWT, HS")) or "token" in proof:
         return  # the shown text may be any
-    for secrets in ([public], [case.secret, public]):
-        with pytest.raises(ValueError, match="the secret is") as caught:
-            prepare(case.name, secrets, case.options)
-        assert public[:20] not in str(caught.value)
+    for public in PUBLIC:
+        for secrets in ([public], [case.secret, public]):
+            with pytest.raises(ValueError, match="the secret is") as caught:
+                prepare(case.name, secrets, case.options)
+            assert public[:20] not in str(caught.value)
 
 
 @timed
-@pytest.mark.parametrize("side", [-1, 1], ids=["stale", "future"])
-def test_a_timestamp_counts_up_to_its_tolerance_and_not_beyond(case: Case, side: int) -> None:
+def test_a_timestamp_counts_up_to_its_tolerance_and_not_beyond(case: Case) -> None:
     tolerance = case.row.scheme.tolerance
     assert tolerance is not None
     headers, body = case.sent()
-    assert case.verify(headers, body, now=NOW - side * tolerance).timestamp == NOW
-    refused = case.refusal(headers, body, now=NOW - side * (tolerance + 0.001))
-    assert refused.reason == ("future" if side > 0 else "stale")
+    for side, reason in ((1, "future"), (-1, "stale")):
+        assert case.verify(headers, body, now=NOW - side * tolerance).timestamp == NOW
+        assert case.refusal(headers, body, now=NOW - side * (tolerance + 0.001)).reason == reason
 
 
 @timed
@@ -351,14 +355,11 @@ def test_a_signed_method_is_the_one_of_the_request(case: Case) -> None:
 def test_bodies_that_are_not_text_verify_as_they_are(case: Case) -> None:
     scheme = case.row.scheme
     assert isinstance(scheme, Hmac)
-    if scheme.timestamp_path is not None:
-        return
+    if scheme.timestamp_path is not None or any(part.startswith("json:") for part in scheme.signed):
+        return  # it signs values of the body, which must be JSON
     for body in (b"", bytes(range(256)), b"\xef\xbb\xbf{}", b"[" * 100_000, b"NaN"):
         headers, _ = case.sent(body=body)
-        if body.startswith(scheme.begins):
-            assert case.verify(headers, body).mac
-        else:
-            assert case.refusal(headers, body).reason == "signature_mismatch"
+        assert case.is_signed(headers, body) == body.startswith(scheme.begins)
 
 
 @every
@@ -374,7 +375,7 @@ def test_a_handshake_reveals_nothing_to_a_delivery_and_changes_nothing(case: Cas
             for method in handshake.methods:
                 asked = WebhookRequest(Headers([]), b"", method, URL, query)
                 answer = None
-                with suppress(Refused):
+                with suppress(RefusedRequest):
                     answer = verifier.handshake_response(asked, verifier.payload(asked), signed=False)
                 assert answer is None or b"<" not in answer.body
 
@@ -397,7 +398,7 @@ def test_event_and_id_are_read_where_the_row_says(case: Case) -> None:
         assert verified.delivery_id == "evt_1"
 
 
-@pytest.mark.parametrize("name", sorted(PROVIDERS))
+@each_case("name", sorted(PROVIDERS))
 def test_the_row_is_ready_for_the_catalogue(name: str) -> None:
     row = PROVIDERS[name]
     assert row.title

@@ -32,6 +32,7 @@ from runtime.switches import SWITCHES, Switches
 from runtime.tool_servers.approvals import Approval
 from runtime.tools import TOOLS
 from runtime.tools.tool import Tool
+from tests.cases import each_case
 from tests.clocks import ManualClock
 from tests.conftest import KEY
 from tests.databases import migrated
@@ -40,6 +41,7 @@ from tests.runtime.daemon.running import write_program
 
 AGENTS: Final = {"agents"}
 STOPPED: Final[dict[str, set[str]]] = {
+    "admin socket": set(),
     "audit": set(),
     "compaction": set(),
     "dispatcher": AGENTS,
@@ -54,13 +56,16 @@ STOPPED: Final[dict[str, set[str]]] = {
     "index of notes": set(),
     "index of what is to be done": set(),
     "index of what was said": AGENTS,
+    "installed packages": set(),
     "keys": set(),
     "mcp server silent": {"agents", "agent_tools"},
     "models": AGENTS,
     "notifications": set(),
+    "readiness": set(),
     "removed users": set(),
     "retention": set(),
     "secrets of vault": set(),
+    "sizes of texts": set(),
     "tokens": set(),
     "watch": set(),
     "watchdog": set(),
@@ -70,7 +75,7 @@ stops it. A new one fails the tests below until it is here."""
 PARTS: Final = {"database transaction", "dispatcher clock", "embedding"}
 """Tasks that a task of the table, or a request, waits for."""
 WITHOUT_SWITCH: Final = tuple(
-    f"runtime.tools.{name}." for name in ("collection", "kv", "memory", "tables", "tasks", "webhooks")
+    f"runtime.tools.{name}." for name in ("collection", "kv", "maintenance", "memory", "tables", "tasks", "webhooks")
 )
 """Packages of the tools that do not belong to agents."""
 OF_AGENTS: Final = ("/v1/agent", "/v1/approvals", "/v1/usage")
@@ -105,7 +110,7 @@ async def test_a_switch_stops_its_background_tasks_and_no_other(
         public, private = (stack.enter_context(bind("", "127.0.0.1:0")) for _ in range(2))
         async with OpenRoot.open(root, settings) as app:
             await app.start([tmp_path / "program"])
-            app.servers.approvals.store("silent", Approval(app.generation.servers["silent"].facts, (), 0))
+            app.state.servers.approvals.store("silent", Approval(app.generation.servers["silent"].facts, (), 0))
             await app.follow_approvals()
             daemon = Daemon(app, Notifier({}))
 
@@ -124,13 +129,13 @@ def test_every_background_task_says_what_stops_it() -> None:
     assert {name for name, row in TASKS.items() if row.make is not None} <= set(STOPPED)
 
 
-@pytest.mark.parametrize("tool", [pytest.param(tool, id=name) for name, tool in TOOLS.items()])
+@each_case("tool", TOOLS.values())
 def test_a_tool_of_agents_is_stopped_with_them(tool: Tool) -> None:
     of_agents = not tool.function.__module__.startswith(WITHOUT_SWITCH)
     assert tool.stopped_by == ("agents" if of_agents else None)
 
 
-@pytest.mark.parametrize("row", [pytest.param(row, id=row.name) for row in ENDPOINTS])
+@each_case("row", ENDPOINTS)
 def test_a_route_of_agents_is_stopped_with_them(row: Endpoint) -> None:
     assert row.stopped_by == ("agents" if row.path.startswith(OF_AGENTS) else row.tool.stopped_by)
 
@@ -157,8 +162,8 @@ async def kind_of(app: App, row: Endpoint, token: str, switches: Switches) -> st
 
 
 @SHARED
-@pytest.mark.parametrize("row", [pytest.param(row, id=row.name) for row in ENDPOINTS])
-async def test_a_switch_stops_its_routes_and_no_other(app: App, row: Endpoint) -> None:
+@each_case("row", {(row.stopped_by, row.method): row for row in ENDPOINTS}.values())
+async def test_a_switch_stops_its_routes_and_no_other(row: Endpoint, app: App) -> None:
     token = await app.token("ada", "admin")
     for off in SWITCHES:
         kind = await kind_of(app, row, token, Switches(frozenset({off})))
@@ -166,8 +171,8 @@ async def test_a_switch_stops_its_routes_and_no_other(app: App, row: Endpoint) -
 
 
 @SHARED
-@pytest.mark.parametrize("tool", [pytest.param(tool, id=name) for name, tool in TOOLS.items()])
-async def test_a_switch_stops_its_tools_over_mcp_and_no_other(app: App, tool: Tool) -> None:
+@each_case("tool", {(tool.stopped_by, tool.scope): tool for tool in TOOLS.values()}.values())
+async def test_a_switch_stops_its_tools_over_mcp_and_no_other(tool: Tool, app: App) -> None:
     backend = LocalBackend(app.open_context, Caller(await app.user("ada"), frozenset({"read", "write", "admin"})))
     for off in SWITCHES:
         app.switches, failed = Switches(frozenset({off})), ""

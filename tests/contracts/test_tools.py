@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import pytest
 import pytest_asyncio
 from jsonschema import Draft202012Validator
+from pydantic import BaseModel, PlainSerializer
 
 from runtime.database.connection import Database
 from runtime.errors import NotFound, SymbiontError
@@ -26,22 +25,16 @@ from runtime.tools.context import Context
 from runtime.tools.failure import failure_of
 from runtime.tools.tool import Tool, WrongParameters
 from runtime.tools.toolset import Toolset
+from runtime.tools.validation_errors import MOST_PROBLEMS
+from runtime.tools.webhooks.types import AuditEntry
+from tests.cases import each_case
 from tests.clocks import ManualClock
 from tests.conftest import KEY
 from tests.databases import migrated
 from tests.runtime.api.app import App
 from tests.runtime.tools.asking import line
 
-ROWS = pytest.mark.parametrize("tool", [pytest.param(tool, id=name) for name, tool in TOOLS.items()])
-
-
-@asynccontextmanager
-async def opened(folder: Path) -> AsyncIterator[App]:
-    """An app with a database and one memory below `folder`."""
-    database = await Database.open(migrated(folder / "symbiont.db"), KEY)
-    async with App(database, ManualClock()).remembering(folder) as app:
-        yield app
-    await database.close()
+ROWS = each_case("tool", TOOLS.values())
 
 
 SHARED = pytest.mark.asyncio(loop_scope="module")
@@ -50,9 +43,12 @@ SHARED = pytest.mark.asyncio(loop_scope="module")
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def app(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[App]:
-    """An app for all calls that are refused or do not reach it."""
-    async with opened(tmp_path_factory.mktemp("app")) as one:
-        yield one
+    """An app with a database and one memory."""
+    folder = tmp_path_factory.mktemp("app")
+    database = await Database.open(migrated(folder / "symbiont.db"), KEY)
+    async with App(database, ManualClock()).remembering(folder) as app:
+        yield app
+    await database.close()
 
 
 @ROWS
@@ -114,20 +110,71 @@ def keys_in(value: Any) -> set[str]:
     return set().union(*map(keys_in, value)) if isinstance(value, list) else set()
 
 
+@SHARED
 @ROWS
-async def test_its_example_fits_its_schema_and_is_taken(tool: Tool, tmp_path: Path) -> None:
+async def test_its_example_fits_its_schema_and_is_taken(tool: Tool, app: App) -> None:
     assert tool.example is not None
     Draft202012Validator(tool.schema).validate(dict(tool.example))
     failed: SymbiontError | None = None
-    async with opened(tmp_path) as app:
-        try:
-            await tool.call(app.context(Caller("ada", frozenset({"admin"}))), tool.example)
-        except SymbiontError as error:
-            failed = error
+    try:
+        await tool.call(app.context(Caller("ada", frozenset({"admin"}))), tool.example)
+    except SymbiontError as error:
+        failed = error
     # The named thing does not exist; no other error is allowed.
     absent = isinstance(failed, NotFound | NoSuchItem | Unsupported) or "is called" in str(failed)
     absent = absent or "nothing to summarize" in str(failed) or isinstance(failed, StatementError)
     assert failed is None or absent, failed
+
+
+@SHARED
+@ROWS
+async def test_wrong_parts_of_a_call_are_described_up_to_twenty(tool: Tool, app: App) -> None:
+    context = app.context(Caller("ada", frozenset({"admin"})))
+    many = [*(1 for _ in range(500)), {}]
+    names = {f"{'n' * 5000}{number}": 1 for number in range(100)}
+    cases: list[dict[str, Any]] = [
+        names,
+        *({name: value} for name in tool.parameter_names for value in (many, names, [names])),
+    ]
+    for given in cases:
+        error = await _error(tool.call(context, given))
+        if isinstance(error, WrongParameters):
+            assert len(error.problems) <= MOST_PROBLEMS
+        assert len(str(error)) < 40_000
+
+
+async def _error(call: Awaitable[Any]) -> SymbiontError | None:
+    try:
+        await call
+    except SymbiontError as error:
+        return error
+    return None
+
+
+@SHARED
+@ROWS
+async def test_a_call_that_is_larger_than_its_row_says_is_refused(tool: Tool, app: App) -> None:
+    with pytest.raises(WrongParameters, match=rf"the parameters have more than {tool.largest:,} bytes|of its|there"):
+        await tool.call(app.context(Caller("ada", frozenset({"admin"}))), {_text_of(tool): "x" * tool.largest})
+
+
+def _text_of(tool: Tool) -> str:
+    """Return the name of a parameter; another one if there is none."""
+    return next(iter(tool.parameter_names), "more")
+
+
+@ROWS
+def test_its_lists_and_objects_have_a_limit(tool: Tool) -> None:
+    # Without one, each of their parts is described in an error. `input` is read part by part.
+    unbounded = {name for name, part in tool.schema["properties"].items() if not _is_bounded(part)}
+    assert unbounded <= {"input", "message"}
+
+
+def _is_bounded(part: Mapping[str, Any]) -> bool:
+    limits = {"array": "maxItems", "object": "maxProperties"}
+    kind = part.get("type")
+    bounded = kind not in limits or limits[kind] in part or part.get("additionalProperties") is False
+    return bounded and all(map(_is_bounded, part.get("anyOf", ())))
 
 
 @ROWS
@@ -140,8 +187,8 @@ def test_its_annotations_follow_from_its_row(tool: Tool) -> None:
     assert re.fullmatch(r"[a-z][a-z_-]{1,63}", tool.name)
 
 
-@ROWS
 @SHARED
+@ROWS
 async def test_a_wrong_parameter_is_answered_with_its_field_and_a_right_example(tool: Tool, app: App) -> None:
     context = app.context(Caller("ada", frozenset({"admin"})))
     fields = tool.parameters.model_fields
@@ -159,8 +206,8 @@ async def test_a_wrong_parameter_is_answered_with_its_field_and_a_right_example(
         assert "marked" not in failure.message
 
 
-@ROWS
 @SHARED
+@ROWS
 async def test_null_stands_for_what_is_not_given(tool: Tool, app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[dict[str, Any]] = []
 
@@ -192,8 +239,8 @@ def values_for(tool: Tool) -> dict[str, list[Any]]:
     return found
 
 
-@ROWS
 @SHARED
+@ROWS
 async def test_a_bound_parameter_is_hidden_and_keeps_its_value(
     tool: Tool, app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -228,8 +275,8 @@ def partly(schema: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in schema.items() if key != "required"}
 
 
-@ROWS
 @SHARED
+@ROWS
 async def test_a_name_that_is_nearly_right_is_answered_with_the_right_one(tool: Tool, app: App) -> None:
     context = app.context(Caller("ada", frozenset({"admin"})))
     for name in tool.parameters.model_fields:
@@ -262,6 +309,29 @@ def test_only_two_tools_show_a_secret_and_no_repr_does(tool: Tool) -> None:
 
 
 @ROWS
+def test_each_field_for_a_secret_is_withheld_from_agents(tool: Tool) -> None:
+    for model in models_of(tool.result, set()):
+        for name, field in model.model_fields.items():
+            # That of an entry of the log says which secret matched, in one word.
+            if re.search("secret|token|password", name) and str in (field.annotation, *get_args(field.annotation)):
+                withheld = any(isinstance(each, PlainSerializer) for each in field.metadata)
+                assert withheld or (model, name) == (AuditEntry, "secret"), (model, name)
+
+
+def models_of(kind: Any, found: set[type[BaseModel]]) -> set[type[BaseModel]]:
+    """Return the models of which a type is made."""
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        if kind not in found:
+            found.add(kind)
+            for field in kind.model_fields.values():
+                models_of(field.annotation, found)
+    else:
+        for each in get_args(kind):
+            models_of(each, found)
+    return found
+
+
+@ROWS
 def test_it_needs_a_scope_that_there_is(tool: Tool) -> None:
     assert tool.scope in SCOPES
 
@@ -276,8 +346,8 @@ async def test_a_caller_without_the_scope_is_refused_before_anything_is_read(sco
     assert refused.value.scope == tool.scope
 
 
-@ROWS
 @SHARED
+@ROWS
 async def test_a_parameter_that_it_does_not_have_is_refused(tool: Tool, app: App) -> None:
     caller = Caller("ada", frozenset({"admin"}))
     for name in ("nonsense", "context", "caller", "user_id"):
@@ -286,3 +356,19 @@ async def test_a_parameter_that_it_does_not_have_is_refused(tool: Tool, app: App
         assert (name,) in [path for path, _ in wrong.value.problems]
         # The value may be a secret in the wrong parameter.
         assert "whsec_marked" not in str(wrong.value)
+
+
+TAGS = [
+    (name, parameter)
+    for name, tool in TOOLS.items()
+    for parameter in tool.parameters.model_fields
+    if "tag" in parameter
+]
+
+
+@each_case("name, parameter", TAGS)
+def test_tags_are_a_list_a_single_one_or_none(name: str, parameter: str) -> None:
+    tool = TOOLS[name]
+    read = [tool._read({**(tool.example or {}), parameter: value}) for value in (["work"], "work", '["work"]', [])]
+    values = [getattr(each, parameter) for each in read]
+    assert [list(value) for value in values] == [["work"], ["work"], ["work"], []]

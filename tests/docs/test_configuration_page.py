@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import runtime
+from dslc.blocks.values.quantity import write_duration, write_size
 from dslc.report import project
 from runtime.daemon.process.embedding_environment import VARIABLES
 from runtime.daemon.process.settings import ProcessSettings
@@ -26,11 +28,10 @@ BY_NAME = {
     "dslc/report/project.py",  # `project._CHECKOUTS`
     "runtime/daemon/process/embedding_environment.py",  # `VARIABLES`
     "runtime/daemon/process/master_key.py",  # The reference in SYMBIONT_MASTER_KEY.
-    "runtime/models/local/process.py",  # What a worker inherits: `_INHERITED`.
     "runtime/secrets/env.py",  # The references in a program.
-    "runtime/tables/sqlite/processes.py",  # What the processes of SQL tables inherit: `_INHERITED`.
     "runtime/tool_servers/child.py",  # What a server inherits: `INHERITED`.
     "runtime/secrets/vault/login.py",  # `_given` gets the name, and appends `_FILE`.
+    "runtime/workers/process.py",  # What a worker inherits: `_INHERITED`.
 }
 """Modules that read a variable whose name is not a literal there."""
 
@@ -90,8 +91,13 @@ def test_every_variable_that_the_code_reads_is_on_the_page_and_no_other_is() -> 
 def test_the_variables_of_the_process_have_their_defaults_and_bounds() -> None:
     for name, field in ProcessSettings.model_fields.items():
         default, _ = ROWS[f"SYMBIONT_{name.upper()}"]
-        if field.default is not None:
-            assert default == f"`{str(field.default).lower() if field.default is False else field.default}`", name
+        value = field.default
+        if isinstance(value, timedelta):
+            value = write_duration(value)
+        elif name == "keep_size":
+            value = write_size(value)
+        if value is not None:
+            assert default == f"`{str(value).lower() if value is False else value}`", name
         else:
             assert default, name
 

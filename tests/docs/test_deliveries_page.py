@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from pathlib import Path
+from typing import get_args
 
 import click
 import pytest
@@ -13,16 +14,17 @@ from dslc.catalog import Catalog
 from dslc.compiler import analyse
 from dslc.source import Source
 from runtime.cli.webhook import webhook
-from runtime.webhooks.deliveries.queries import STATES
+from runtime.webhooks.deliveries.queries import DeliveryState
 from runtime.webhooks.providers import PROVIDERS
 from runtime.webhooks.providers.samples.sample import names
+from tests.cases import each_case
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "deliveries.md").read_text(encoding="utf-8")
 COMMANDS = re.findall(r"^\$ symbi webhook (.*)$", PAGE, re.MULTILINE)
 
 
-@pytest.mark.parametrize("line", COMMANDS)
+@each_case("line", COMMANDS)
 def test_every_command_on_the_page_is_one(line: str) -> None:
     name, *arguments = shlex.split(line.partition(" > ")[0])
     command = webhook.commands[name]
@@ -31,7 +33,7 @@ def test_every_command_on_the_page_is_one(line: str) -> None:
 
 
 def test_every_state_and_every_provider_with_samples_is_named() -> None:
-    assert list(re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE)) == list(STATES)
+    assert list(re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE)) == list(get_args(DeliveryState))
     assert all(PROVIDERS[name].title in PAGE for name in names())
 
 

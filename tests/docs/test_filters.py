@@ -13,6 +13,7 @@ from dslc.compiler import analyse
 from dslc.diagnostics.diagnostic import is_error
 from dslc.source import Source
 from runtime.webhooks.filters.explanation import Explanation, explain, sent_headers
+from tests.cases import each_case
 
 PAGE = (Path(__file__).parents[2] / "docs" / "filters.md").read_text(encoding="utf-8")
 ROWS = [
@@ -42,7 +43,7 @@ def bare(cell: str) -> str:
     return cell[1:-1]
 
 
-@pytest.mark.parametrize(("says", "body", "expected"), ON_BODIES)
+@each_case(("says", "body", "expected"), ON_BODIES)
 def test_a_filter_decides_on_a_body_as_the_page_says(says: str, body: str, expected: str) -> None:
     assert verdict(explained(bare(says), bare(body))) == expected
 

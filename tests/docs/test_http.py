@@ -13,7 +13,7 @@ from runtime.api.rest.problem import TITLES
 from runtime.identity.caller import SCOPES
 from runtime.tools import TOOLS
 from runtime.tools.resources import RESOURCES
-from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.refusal import RefusedRequest
 from runtime.webhooks.routing.dynamic_webhooks import make_secret
 from tests.signatures import verify
 
@@ -25,8 +25,6 @@ def test_every_resource_stands_on_the_page_with_its_scope() -> None:
     tools = {row for row in ENDPOINTS if row.path == f"/v1/tools/{row.tool.name}"}
     assert {row.tool.name for row in tools} == set(TOOLS)
     for_all = {("POST", "/v1/tools/{tool}", "the tool's"), ("GET", "/v1/{resource}", "read")}
-    # The routes of the main agent are those of an agent by name.
-    rows |= {(method, path.replace("/v1/agents/{agent}/", "/v1/agent/"), scope) for method, path, scope in rows}
     assert rows - for_all == {
         (row.method, row.path.replace("webhook_id", "id"), row.tool.scope) for row in ENDPOINTS if row not in tools
     }
@@ -57,5 +55,5 @@ def test_the_program_on_the_page_signs_what_is_taken(monkeypatch: pytest.MonkeyP
     secret, body = make_secret(), b'{"a":1}'
     signed = [("X-Swarmlet-Signature", names["signature"](secret, body))]
     assert verify("swarmlet", [secret], signed, body, now=1_771_065_000).timestamp == 1_771_065_000
-    with pytest.raises(Refused):
+    with pytest.raises(RefusedRequest):
         verify("swarmlet", [secret], signed, b'{"a":2}', now=1_771_065_000)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from dslc.catalog import Catalog
 from dslc.comparison.difference import difference
 from dslc.comparison.report import render
@@ -19,20 +17,19 @@ from dslc.source import Source
 from dslc.vocabulary import Vocabulary
 from runtime.secrets.secret import Secret
 from runtime.webhooks.providers import find_provider
+from tests.cases import each_case
 
 ROOT = Path(__file__).parents[2]
 TOUR = (ROOT / "docs" / "language.md").read_text(encoding="utf-8")
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PROGRAMS = [
-    pytest.param(program, id=f"{page.relative_to(ROOT)}:{number}")
+    program
     for page in PAGES
-    for number, program in enumerate(
-        re.findall(r"^```symbiont\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL), 1
-    )
+    for program in re.findall(r"^```symbiont\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 ]
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
+@each_case("program", PROGRAMS)
 def test_every_program_on_a_page_compiles_without_a_warning(program: str) -> None:
     found = analyse([Source("page.symbiont", program)], Catalog.installed()).diagnostics
     # The reference also shows settings that have no effect yet.
@@ -40,7 +37,7 @@ def test_every_program_on_a_page_compiles_without_a_warning(program: str) -> Non
     assert not [f"{each.code}: {each.message}" for each in told]
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
+@each_case("program", PROGRAMS)
 def test_the_daemon_takes_the_options_of_every_provider_on_a_page(program: str) -> None:
     compiled = analyse([Source("page.symbiont", program)], Catalog.installed()).program
     for webhook in compiled.webhooks.values():
@@ -49,7 +46,7 @@ def test_the_daemon_takes_the_options_of_every_provider_on_a_page(program: str) 
         row.configured({**options, **dict.fromkeys(row.references(options), Secret(b"a secret", "the page"))})
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
+@each_case("program", PROGRAMS)
 def test_every_program_on_a_page_is_laid_out_as_usual(program: str) -> None:
     assert canonical(program) == program
 
@@ -84,7 +81,7 @@ def test_the_pages_have_programs() -> None:
     assert len(PROGRAMS) > 10
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@each_case("page", PAGES)
 def test_every_link_between_pages_goes_somewhere(page: Path) -> None:
     text = re.sub(r"`[^`\n]*`", "", page.read_text(encoding="utf-8"))
     for target in re.findall(r"\]\(([^)\s]+)\)", text):

@@ -36,6 +36,10 @@ class Custom(BaseModel):
     max_age: Annotated[Duration | None, Relation(needs=("timestamp_header",), excludes=("tolerance",))] = None
 
 
+class UrlToken(BaseModel):
+    parameter: str | None = None
+
+
 class Strict(BaseModel):
     """Options of a provider that needs one."""
 
@@ -69,6 +73,7 @@ class Service(BaseModel):
     headers: Mapping[Annotated[HeaderName, Form("(?i)(?!host$).+", "a header that may be added")], HeaderValue] = Field(
         default={}, examples=[{"X-Team": "core"}]
     )
+    window: Annotated[int, Field(ge=1024)] | None = None
 
 
 class Loaded(BaseModel):
@@ -82,6 +87,7 @@ class KeyedThreads(BaseModel):
 
     json_path: JsonPath
     separate_memory: bool = True
+    shared_data: bool = False
     retention: Duration | None = None
 
 
@@ -106,7 +112,7 @@ CATALOG = Catalog(
             CatalogEntry(name="strict", options=settings_of(Strict)),
             CatalogEntry(name="published", signed=("body",), keyless=True),
             CatalogEntry(name="keyed", options=settings_of(Keyed), keyless_by="keys_url"),
-            CatalogEntry(name="token", signed=(), event=("$.type",)),
+            CatalogEntry(name="token", signed=(), event=("$.type",), options=settings_of(UrlToken)),
         ),
         "store": (
             CatalogEntry(name="markdown"),
@@ -125,6 +131,10 @@ CATALOG = Catalog(
             CatalogEntry(name="delivery"),
             CatalogEntry(name="keyed", options=settings_of(KeyedThreads)),
         ),
-        "tool": (CatalogEntry(name="search"), CatalogEntry(name="remember")),
+        "tool": (
+            CatalogEntry(name="search"),
+            CatalogEntry(name="remember"),
+            CatalogEntry(name="agent_memory_sql", shared=True),
+        ),
     },
 )

@@ -18,33 +18,15 @@ BOM = "\ufeff"
 _COMMENTS = ("#", "//", "# {", "#}", '# """', '//"', "# é😀 ", "//\ttabs\t", "#[,", "# // #", "# secret \\", "//////")
 _ALLOWS = ("# dslc: allow P501", "// dslc: allow P501 P502", "#dslc: allow R302")
 _TEXTS = (
-    "a",
-    " ",
-    "é",
-    "😀",
-    "{",
-    "}",
-    "#",
-    "//",
-    "'",
-    ",",
-    "[",
-    "=",
-    "\\n",
-    '\\"',
-    "\\\\",
-    "\\u00e9",
-    "\\ud83d\\ude00",
+    "a", " ", "é", "😀", "{", "}", "#", "//", "'", ",", "[", "=", "\\n", '\\"', "\\\\", "\\u00e9", "\\ud83d\\ude00",
     "\t",
-)
+)  # fmt: skip
 _FOREIGN = (
-    'metadata {{\n  version "1"   \n\t# not {{ ours }}\n}}',
-    "policy p{0} {{ allow: read(x) if x == 'y' }}",
-    'function f{0}(a: T,\n  b: U) -> V {{\n    return "}}" // {{\n}}',
-    "type T{0} = String",
+    'metadata {{\n  version "1"   \n\t# not {{ ours }}\n}}', "policy p{0} {{ allow: read(x) if x == 'y' }}",
+    'function f{0}(a: T,\n  b: U) -> V {{\n    return "}}" // {{\n}}', "type T{0} = String",
     'schedule "nightly" {{ cron: """0 0\n * }} *""" }}',
     'agent other{0}(x: T) -> R {{\n    with memory = "x" {{ y() }}\n\n\n}}',
-)
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -242,10 +244,10 @@ def test_compile_prints_no_program_that_has_errors(tmp_path: Path) -> None:
     assert "T401" in done.stderr
 
 
-def test_version_is_that_of_the_package(tmp_path: Path) -> None:
-    from importlib.metadata import version
+def test_version_is_that_of_the_package_with_its_commit(tmp_path: Path) -> None:
+    from dslc.version import full
 
-    assert dslc("--version", cwd=tmp_path).stdout == f"dslc {version('symbiont')}\n"
+    assert dslc("--version", cwd=tmp_path).stdout == f"dslc {full()}\n"
 
 
 def test_a_check_imports_nothing_heavy(tmp_path: Path) -> None:
@@ -295,3 +297,23 @@ def test_the_blocks_load_without_the_compiler(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout == "\n"
+
+
+@pytest.mark.parametrize(
+    "command", [("check",), ("fmt", "--diff"), ("fmt", "-"), ("check", "no\x1b[2J\u202e")], ids=ascii
+)
+def test_a_terminal_gets_no_control_characters_of_a_program(
+    command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Terminal(io.TextIOWrapper):
+        def isatty(self) -> bool:
+            return True
+
+    evil = "\x1b[2J\x1b[H\x1b]0;title\x07\u009b2J\u202e\x7f"
+    text = f'agent a   {{\n  prompt "{evil}" # {evil}\n}}\n'
+    (tmp_path / f"a{evil[:4]}.symbiont").write_text(text)
+    monkeypatch.setattr("tests.dslc.command.io.TextIOWrapper", Terminal)
+    done = run(*command, cwd=tmp_path, stdin=text)
+    shown = re.sub(r"\x1b\[[\d;]*m", "", done.stdout + done.stderr)
+    assert shown.strip()
+    assert sorted({each for each in shown if not each.isprintable() and each not in "\n\t"}) == []

@@ -12,6 +12,7 @@ from dslc.compiler import analyse
 from dslc.diagnostics.diagnostic import CODES, Diagnostic, Severity
 from dslc.explain.page import page
 from dslc.source import Source
+from tests.cases import each_case
 from tests.dslc.command import run
 
 _PAGES = Path(__file__).parents[2] / "dslc" / "explain" / "pages"
@@ -25,18 +26,18 @@ def test_every_code_has_a_page_and_every_page_a_code() -> None:
     assert {path.stem for path in _PAGES.iterdir()} == set(CODES)
 
 
-@pytest.mark.parametrize("code", CODES)
+@each_case("code", CODES)
 def test_the_wrong_example_is_wrong_in_this_one_way(code: str) -> None:
     others = {"N202"} if code == "S108" else set()  # no existing settings are nested so deeply
     assert {diagnostic.code for diagnostic in _diagnostics(page(code).wrong)} - others == {code}
 
 
-@pytest.mark.parametrize("code", CODES)
+@each_case("code", CODES)
 def test_the_right_example_is_right(code: str) -> None:
     assert _diagnostics(page(code).right) == []
 
 
-@pytest.mark.parametrize("code", CODES)
+@each_case("code", CODES)
 def test_a_page_says_what_and_why_in_plain_words(code: str) -> None:
     about = page(code)
     assert about.severity is CODES[code][0]

@@ -18,6 +18,7 @@ from dslc.report import FORMATS
 from dslc.report.program import render as render_program
 from dslc.source import Source
 from dslc.vocabulary import Vocabulary
+from tests.cases import each_case
 from tests.dslc.catalogs import CATALOG
 
 CASES = Path(__file__).parent.parent / "golden" / "dslc"
@@ -59,12 +60,12 @@ def test_every_code_has_a_case() -> None:
     assert {diagnostic["code"] for report in reports for diagnostic in report["diagnostics"]} == set(CODES)
 
 
-@pytest.mark.parametrize("case", [name for name in _NAMES if name[:1].isupper()])
+@each_case("case", [name for name in _NAMES if name[:1].isupper()])
 def test_a_case_named_for_a_code_has_that_code(case: str) -> None:
     assert case.partition("-")[0] in {diagnostic.code for diagnostic in _compiled(case).diagnostics}
 
 
-@pytest.mark.parametrize("case", _NAMES)
+@each_case("case", _NAMES)
 def test_every_span_lies_in_its_file(case: str) -> None:
     done = _compiled(case)
     sizes = {source.name: len(source.data) for source in done.sources}

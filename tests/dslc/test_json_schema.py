@@ -14,16 +14,15 @@ from jsonschema import Draft202012Validator
 from dslc.catalog import Catalog
 from dslc.compiler import analyse
 from dslc.diagnostics.diagnostic import is_error
-from dslc.example import ExampleLine
 from dslc.json_schema import schema
 from dslc.program import BLOCK_FIELDS
-from dslc.reference.sample import sample
 from dslc.report.program import render
 from dslc.source import Source
 from dslc.vocabulary import Vocabulary
+from tests.cases import each_case
 from tests.dslc.catalogs import BLOCKS, CATALOG
 from tests.dslc.test_cli import dslc
-from tests.dslc.test_reference import CATALOGS, EVERY_SETTING, INSTALLED
+from tests.dslc.test_reference import CATALOGS, EVERY_SETTING, INSTALLED, SettingExample
 from tests.lanes import first_of
 
 ROOT = Path(__file__).parents[2]
@@ -88,7 +87,7 @@ def test_it_is_a_schema(which: str) -> None:
     Draft202012Validator.check_schema(SCHEMAS[which])
 
 
-@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.parent.name)
+@each_case("path", GOLDEN)
 def test_it_takes_every_golden_program(path: Path) -> None:
     assert problems(json.loads(path.read_text(encoding="utf-8"))) == []
 
@@ -98,10 +97,9 @@ def test_it_takes_what_compile_prints_of_the_examples(tmp_path: Path) -> None:
     assert problems(json.loads(done.stdout), "installed") == []
 
 
-@pytest.mark.parametrize(("vocabulary", "kind", "lines"), EVERY_SETTING)
-def test_it_takes_every_setting(vocabulary: Vocabulary, kind: str, lines: list[ExampleLine]) -> None:
-    which = next(name for name, known in CATALOGS.items() if known is vocabulary)
-    assert problems(printed(sample(vocabulary, kind, *lines), vocabulary), which) == []
+@each_case("example", EVERY_SETTING)
+def test_it_takes_every_setting(example: SettingExample) -> None:
+    assert problems(printed(example.text, CATALOGS[example.catalog]), example.catalog) == []
 
 
 def test_it_takes_a_program_that_says_everything() -> None:
@@ -171,12 +169,12 @@ def test_null_stands_only_where_a_setting_has_no_value() -> None:
     free = {path for path in _PATHS if not problems(_with(_WHOLE, path, None))}
     taken = {".".join(map(str, path[2:])) for path in free if "filter" not in path}
     assert taken == {
-        *("embedding", "agent", "memory", "public_url", "limits.per_minute", "model"),
+        *("embedding", "agent", "memory", "public_url", "limits.body", "limits.per_minute", "model"),
         *("context.reply_tokens", "summarizer.model", "index", "concurrency"),
         *("limits.tokens_per_day", "limits.cost_per_day", "limits.runs_per_hour", "limits.at_limit"),
         *("window", "reply_tokens", "input_price", "output_price"),
         *("command", "url", "token"),
-        *("summarize.model", "summarize.max_words"),
+        *("summarize.model", "summarize.max_words", "block.0.deliveries", "block.1.deliveries", "subject.json_path"),
     }
     # The conditions of a filter that need a value to compare.
     said = {".".join(map(str, path[2:])) for path in free if "filter" in path and _at(_WHOLE, path) is not None}
@@ -232,8 +230,9 @@ _WRONG: list[tuple[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("place", "value"), _WRONG)
-def test_what_no_program_can_say_is_refused(place: str, value: Any) -> None:
+@each_case("case", _WRONG)
+def test_what_no_program_can_say_is_refused(case: tuple[str, Any]) -> None:
+    place, value = case
     path = tuple(int(key) if key.isdigit() else key for key in place.split("."))
     assert problems(_with(_WHOLE, path, value))
 

@@ -75,7 +75,7 @@ def test_definitions_have_the_defaults_of_the_page() -> None:
     assert (memory.store.name, memory.path, memory.retention.days) == ("markdown", "data/agents", 90)
     assert (memory.search.vector_weight, memory.search.keyword_weight) == (0.7, 0.3)
     assert (agent.max_steps, agent.enabled, agent.tools, agent.model) == (10, True, (), None)
-    assert (webhook.provider, webhook.limits.body, webhook.keep_body) == (Variant(name="custom"), 262_144, True)
+    assert (webhook.provider, webhook.limits.body, webhook.keep_body) == (Variant(name="custom"), None, True)
 
 
 @pytest.mark.parametrize("value", ["1", 1, 1.0, True])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -21,6 +22,7 @@ from dslc.reference.titles import family_page
 from dslc.setting import Setting
 from dslc.source import Source
 from dslc.vocabulary import Vocabulary
+from tests.cases import each_case
 from tests.dslc.catalogs import CATALOG
 from tests.dslc.test_cli import dslc
 
@@ -63,26 +65,41 @@ def _name_of(setting: Setting) -> str | None:
     return "a-name" if setting.named else None
 
 
-_IDLE = {
-    *("tools", "confirm", "tool_calling", "max_steps", "thread", "context", "summarizer", "block", "main", "lock"),
-}
+_IDLE = {*("tools", "confirm", "tool_calling", "max_steps", "thread", "context", "summarizer", "block", "main", "lock")}
+
+
+class SettingExample(NamedTuple):
+    """A setting with its example, in a catalog and a kind of block."""
+
+    catalog: str
+    kind: str
+    name: str
+    lines: list[ExampleLine]
+
+    @property
+    def text(self) -> str:
+        """The program with the example."""
+        return sample(CATALOGS[self.catalog], self.kind, *self.lines)
+
+
 EVERY_SETTING = [
-    pytest.param(vocabulary, kind, lines, id=f"{which}: {kind} {name}")
+    SettingExample(which, kind, name, lines)
     for which, vocabulary in CATALOGS.items()
     for kind, settings in vocabulary.kinds.items()
     for name, lines in _lines(tuple(settings.values()), vocabulary)
 ]
 
 
-@pytest.mark.parametrize(("vocabulary", "kind", "lines"), EVERY_SETTING)
-def test_the_example_of_every_setting_is_taken(vocabulary: Vocabulary, kind: str, lines: list[ExampleLine]) -> None:
-    text = sample(vocabulary, kind, *lines)
+@each_case("example", EVERY_SETTING)
+def test_the_example_of_every_setting_is_taken(example: SettingExample) -> None:
+    text, lines = example.text, example.lines
     warned = ["P502"] if any(each.key == "insecure_allow_unverified" for each in lines) else []
     warned += ["P504"] if re.search(r"^ {8,}header ", text, re.MULTILINE) and "filter" in text else []
+    warned += ["P506"] if re.search(r"^ {8,}parameter ", text, re.MULTILINE) else []
     models = any(each.key == "model" and each.value != "none" for each in lines)
     idle = not models and any(each.key in _IDLE for each in lines)
-    warned += ["R303"] if kind == "agent" and idle else []
-    assert [problem[:4] for problem in problems(text, vocabulary)] == warned, text
+    warned += ["R303"] if example.kind == "agent" and idle else []
+    assert [problem[:4] for problem in problems(text, CATALOGS[example.catalog])] == warned, text
 
 
 def test_what_an_example_needs_stands_beside_it() -> None:
@@ -133,7 +150,7 @@ def test_a_family_without_rows_has_no_page() -> None:
     assert "tools.md" not in pages(without)
 
 
-@pytest.mark.parametrize("name", pages(INSTALLED))
+@each_case("name", pages(INSTALLED))
 def test_no_two_headings_of_a_page_share_an_anchor(name: str) -> None:
     found = anchors(pages(INSTALLED)[name])
     assert len(set(found)) == len(found)
@@ -157,7 +174,7 @@ def test_bounds_choices_and_relations_are_told() -> None:
     assert "- Required: one of `json_path`, `header`, `any` or `not`" in pages(INSTALLED)["webhook.md"]
 
 
-@pytest.mark.parametrize("name", CODES)
+@each_case("name", CODES)
 def test_what_a_diagnostic_shows_as_right_does_not_have_it(name: str) -> None:
     section = re.search(rf"^### {name}\n.*?```symbiont right\n(.*?)^```$", _DIAGNOSTICS, re.MULTILINE | re.DOTALL)
     assert section is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from random import Random
 
 import pytest
@@ -11,6 +12,7 @@ from dslc.diagnostics.diagnostic import Diagnostic
 from dslc.source import Source
 from dslc.vocabulary import Vocabulary
 from dslc.workspace import Workspace
+from tests.cases import each_case
 from tests.dslc.catalogs import CATALOG
 
 _VOCABULARY = Vocabulary(CATALOG)
@@ -126,9 +128,9 @@ def _places(workspace: Workspace) -> list[object]:
     return sorted(found, key=repr)
 
 
-@pytest.mark.parametrize("by_path", [False, True])
-@pytest.mark.parametrize("seed", range(60))
-def test_what_is_said_depends_on_the_files_and_not_on_how_they_came_to_be(seed: int, *, by_path: bool) -> None:
+@each_case("case", list(product(range(60), (False, True))))
+def test_what_is_said_depends_on_the_files_and_not_on_how_they_came_to_be(case: tuple[int, bool]) -> None:
+    seed, by_path = case
     history = _History(seed, by_path=by_path)
     for _ in range(history.random.randint(2, 12)):
         history.step()
@@ -138,9 +140,9 @@ def test_what_is_said_depends_on_the_files_and_not_on_how_they_came_to_be(seed: 
             assert _places(history.workspace) == _places(anew)
 
 
-@pytest.mark.parametrize("by_path", [False, True])
-@pytest.mark.parametrize("seed", range(60, 120))
-def test_every_file_of_which_something_else_is_said_is_named_as_changed(seed: int, *, by_path: bool) -> None:
+@each_case("case", list(product(range(60, 120), (False, True))))
+def test_every_file_of_which_something_else_is_said_is_named_as_changed(case: tuple[int, bool]) -> None:
+    seed, by_path = case
     history = _History(seed, by_path=by_path)
     before: dict[str, list[Diagnostic]] = {}
     for _ in range(history.random.randint(2, 12)):

@@ -6,10 +6,9 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-import pytest
-
 import grammar
 from grammar.language import parse
+from tests.cases import each_case
 
 CORPUS = Path(grammar.__file__).parent / "test" / "corpus"
 _CASE = re.compile(
@@ -43,7 +42,7 @@ def test_the_corpus_is_read_whole() -> None:
     assert len(cases()) == headers > 50
 
 
-@pytest.mark.parametrize("case", cases(), ids=lambda case: case.title)
+@each_case("case", cases())
 def test_a_case_has_the_tree_that_stands_under_it(case: Case) -> None:
     root = parse(case.text).root_node
     if case.tree is None:
@@ -52,6 +51,6 @@ def test_a_case_has_the_tree_that_stands_under_it(case: Case) -> None:
         assert str(root) == case.tree
 
 
-@pytest.mark.parametrize("case", [case for case in cases() if case.tree], ids=lambda case: case.title)
+@each_case("case", [case for case in cases() if case.tree])
 def test_line_ends_of_either_kind_give_one_tree(case: Case) -> None:
     assert str(parse(case.text.replace("\n", "\r\n")).root_node) == case.tree

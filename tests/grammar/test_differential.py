@@ -18,11 +18,12 @@ from dslc.catalog import Catalog
 from dslc.diagnostics.invisible import cleaned
 from dslc.extract import read_tree
 from dslc.parse import File, parse
-from dslc.recovery.state import Recovered
+from dslc.recovery.state import RecoveryResult
 from dslc.source import Source
 from dslc.syntax.tree import BlockNode, Body, ForeignNode, ListValue
 from dslc.vocabulary import Vocabulary
 from grammar import language
+from tests.cases import each_case
 from tests.grammar.programs import damaged, program
 
 MUTANTS = int(os.environ.get("SYMBIONT_MUTANTS", "20000"))
@@ -78,10 +79,10 @@ def disagreement(text: str) -> str | None:
     return None
 
 
-@pytest.mark.parametrize("chunk", range(CHUNKS))
+@each_case("chunk", range(CHUNKS))
 def test_both_grammars_read_one_language(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     # Without error recovery, which takes most of the time: only acceptance is compared.
-    monkeypatch.setattr("dslc.recovery.recover", lambda *_: Recovered([]))
+    monkeypatch.setattr("dslc.recovery.recover", lambda *_: RecoveryResult([]))
     for seed in range(chunk, MUTANTS // EACH, CHUNKS):
         tokens, random = program(seed), Random(seed)
         for text in ("".join(tokens), *(damaged(tokens, random) for _ in range(EACH))):
@@ -96,13 +97,14 @@ def test_most_programs_can_be_read_and_most_damage_is_noticed() -> None:
     assert sum(broken) > 100
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "",
         "\ufeff",
         "\ufeffmemory é {}",
         "a {} b {} policy p { } c {}",
+        "agent a { capabilities: [b] } agent c { policy p { allow: x(y) } function f(z) { } }",
         "type A = B",
         "type A = B // c",
         "type A = B\u00a0\ntype C = D",

@@ -6,12 +6,13 @@ import pytest
 
 from runtime.errors import UsageError
 from runtime.tool_groups import COLLECTIONS, EVERYTHING, GROUPS, ToolChoice, groups_of
+from tests.cases import each_case
 from tests.runtime.api.app import program_of
 
 WEBHOOK = 'webhook builds { path "/hooks/builds" provider github insecure_allow_unverified true }\n'
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "words"),
     [
         ("tasks", ("tasks",)),
@@ -21,7 +22,8 @@ WEBHOOK = 'webhook builds { path "/hooks/builds" provider github insecure_allow_
         ("tasks,all", ("all",)),
         ("read-only", ("read-only",)),
         ("all,read-only", ("read-only",)),
-        (",".join(GROUPS), ("all",)),
+        (",".join(GROUPS), ("all", "approvals")),
+        ("all,approvals,read-only", ("all", "approvals", "read-only")),
     ],
 )
 def test_a_choice_is_its_words_in_one_order_and_is_read_from_them_again(text: str, words: tuple[str, ...]) -> None:
@@ -30,7 +32,7 @@ def test_a_choice_is_its_words_in_one_order_and_is_read_from_them_again(text: st
     assert ToolChoice.read(str(choice)) == ToolChoice.of(words) == choice
 
 
-@pytest.mark.parametrize("text", ["", "task", "tasks,", "tasks kv", "Tasks", "tasks;kv", "\0"])
+@each_case("text", ["", "task", "tasks,", "tasks kv", "Tasks", "tasks;kv", "\0"])
 def test_a_word_that_is_none_is_refused_with_those_that_are(text: str) -> None:
     with pytest.raises(UsageError, match="no group of tools is called") as refused:
         ToolChoice.read(text)
@@ -51,9 +53,10 @@ def test_a_limit_leaves_what_both_have() -> None:
     assert limit.has("kv", read_only=True)
     assert not limit.has("kv", read_only=False)
     assert not EVERYTHING.has(None, read_only=True)
+    assert not EVERYTHING.has("approvals", read_only=True)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("program", "shown"),
     [
         ("", "collections"),
@@ -61,7 +64,7 @@ def test_a_limit_leaves_what_both_have() -> None:
         ("agent recorder {}", "collections,memory"),
         ("agent helper { model ollama }", "collections,memory,agents"),
         (WEBHOOK, "collections,memory,webhooks"),
-        (WEBHOOK + "agent helper { model ollama }", "collections,memory,agents,webhooks"),
+        (WEBHOOK + "agent helper { model ollama }", "collections,memory,agents"),
     ],
 )
 def test_without_a_choice_a_client_is_shown_collections_and_what_the_program_has(program: str, shown: str) -> None:

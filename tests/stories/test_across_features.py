@@ -72,7 +72,7 @@ def test_the_namesake_of_a_removed_user_inherits_nothing(world: World) -> None:
         added = world.json(daemon, "user", "add", "carl")
         assert added["id"] != old
         token = make_token(daemon, "--user", "carl", "--scope", "write", **world.given)
-        for path in ("/v1/memory/reviewer/search?query=quinces", "/v1/memory/items", "/v1/memory/export"):
+        for path in ("/v1/memory/search?agent=reviewer&query=quinces", "/v1/memory/items", "/v1/memory/export"):
             answer = ask(daemon, token, "GET", path)
             assert answer.status == 200, answer
             assert b"quinces" not in answer.body

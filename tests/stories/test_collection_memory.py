@@ -78,7 +78,7 @@ async def test_it_stays_open_over_a_reload_and_is_given_back_at_the_end(app: App
     program(tmp_path, RECORDER + "memory default {}\n")
     assert await app.reload()
     assert app.generation.memories["collection"].store is store
-    assert len(app.pools.stores) == 3, "two memories, and the search of tasks"
+    assert len(app.state.pools.stores) == 3, "two memories, and the search of tasks"
     program(tmp_path, RECORDER + "memory collection {\n    store collection\n}\nmemory default {}\n")
     assert await app.reload()
     assert (await app.generation.memories.collection()).store is store
@@ -92,7 +92,7 @@ async def test_it_is_opened_with_the_others_when_something_is_in_it(root: Root, 
             assert set(app.generation.memories) == memories
             assert app.generation.memories.name_of("reviewer") == "default"
             await (await app.generation.memories.collection()).upsert([fact(agent_id="collection")])
-        assert len(app.pools.stores) == 0
+        assert len(app.state.pools.stores) == 0
 
 
 async def test_a_memory_of_that_name_that_is_none_is_said_to_be_none(app: App, tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def test_a_frozen_server_is_told_to_senders_and_watchers_and_keeps_no_daemon_fro
     tmp_path: Path, server: OwnServer
 ) -> None:
     write_program(tmp_path, KEEPS)
-    with running(tmp_path, "program", wait=True, **on_postgres(server.url, SYMBIONT_DRAIN_SECONDS="20")) as daemon:
+    with running(tmp_path, "program", wait=True, **on_postgres(server.url, SYMBIONT_DRAIN_TIMEOUT="20s")) as daemon:
         accepted = daemon.github(b"{}", "before").json()["delivery_id"]
         with server.frozen():
             assert {answer.status for answer in all_at_once(daemon, 5, "frozen")} == {503}

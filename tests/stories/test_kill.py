@@ -65,12 +65,12 @@ def _done(root: Path) -> int:
 
 def _ended(daemon: Daemon) -> set[str]:
     """Return the states of all accepted deliveries, once none waits or runs any more."""
-    states = {row["run_state"] for row in daemon.attempts("--tail", "10000") if row["verdict"] == "accepted"}
+    states = {row["run_state"] for row in daemon.attempts("--limit", "10000") if row["verdict"] == "accepted"}
     return states if states <= {"done", "dead"} else set()
 
 
 def _all_done(daemon: Daemon) -> dict[str, str]:
-    rows = [row for row in daemon.attempts("--tail", "10000") if row["verdict"] == "accepted"]
+    rows = [row for row in daemon.attempts("--limit", "10000") if row["verdict"] == "accepted"]
     if any(row["run_state"] != "done" for row in rows):
         return {}
     return {row["provider_delivery_id"]: row["delivery_id"] for row in rows}

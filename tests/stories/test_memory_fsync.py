@@ -20,10 +20,10 @@ def test_a_write_whose_fsync_fails_ends_the_daemon_and_is_not_acknowledged(tmp_p
     write_program(tmp_path)
     with running(tmp_path, "program", command=FAILING) as daemon:
         token = make_token(daemon, "--scope", "write")
-        assert ask(daemon, token, "POST", "/v1/memory/reviewer/items", {"text": "one"}).status == 200
+        assert ask(daemon, token, "POST", "/v1/memory/items", {"agent": "reviewer", "text": "one"}).status == 200
         (tmp_path / "broken-disk").touch()
         if by == "http":
-            assert ask(daemon, token, "POST", "/v1/memory/reviewer/items", {"text": "two"}).status == 500
+            assert ask(daemon, token, "POST", "/v1/memory/items", {"agent": "reviewer", "text": "two"}).status == 500
         else:
             done = daemon.symbi("memory", "write", "reviewer", "two")
             assert done.returncode == 1, done

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import sqlite3
 import subprocess
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -17,7 +16,6 @@ import pytest
 from runtime.daemon.process.root import make
 from tests.lanes import LONG
 from tests.runtime.daemon.running import GITHUB, Daemon, running, until, write_program
-from tests.runtime.search.index.embedded.version_6 import make_version_6
 
 pytestmark = LONG
 
@@ -185,34 +183,6 @@ def test_a_daemon_that_is_killed_while_it_indexes_goes_on_when_it_is_back(tmp_pa
     with running(tmp_path, "program") as daemon:
         until(lambda: indexed(daemon) == f"{count} entries", what="the whole index, vectors too")
         assert len(search(daemon, "Entry 119")) == 10
-
-
-def test_an_index_of_the_version_before_is_searched_by_its_vectors_and_gets_token_bits_in_the_background(
-    tmp_path: Path,
-) -> None:
-    write_program(tmp_path, PROGRAM.replace("hashing", "local"))
-    count = many(tmp_path, 1, 120)
-    with running(tmp_path, "program") as daemon:
-        until(lambda: indexed(daemon) == f"{count} entries", 120)
-    file = index_file(tmp_path)
-    make_version_6(file)
-    with running(tmp_path, "program") as daemon:
-        assert "vector" not in indexed(daemon)
-        assert search(daemon, "step 7")[0]["parts"].get("vector", 0) > 0
-        until(lambda: tokenized(file), what="the first token bits")
-        daemon.kill()
-    with running(tmp_path, "program") as daemon:
-        assert search(daemon, "step 7")[0]["parts"].get("vector", 0) > 0
-        until(lambda: tokenized(file) == count, what="all token bits")
-        assert indexed(daemon) == f"{count} entries"
-        assert len(search(daemon, "Entry 119")) == 10
-    assert "index_rebuilt" not in daemon.log.read_text()
-
-
-def tokenized(file: Path) -> int:
-    """Return the number of entries with token bits."""
-    with contextlib.closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True, timeout=60)) as connection:
-        return int(connection.execute("SELECT count(*) FROM tokens").fetchone()[0])
 
 
 @pytest.fixture

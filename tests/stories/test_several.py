@@ -172,7 +172,7 @@ def test_one_that_is_cut_off_from_the_database_loses_nothing_and_doubles_nothing
 def test_what_a_busy_daemon_takes_a_free_one_runs_at_once(tmp_path: Path, postgres_url: str) -> None:
     # No daemon polls the inbox: only a notification can bring a delivery to the other daemon.
     given = {"SHARING_POLL": "3600", "SHARING_LEASE": "3600", "SYMBIONT_WORKERS": "1"}
-    stuck = {"SHARING_RUN": "3600", "SYMBIONT_DRAIN_SECONDS": "0", **given}
+    stuck = {"SHARING_RUN": "3600", "SYMBIONT_DRAIN_TIMEOUT": "0s", **given}
     with sharing_daemon(tmp_path / "busy", postgres_url, **stuck) as busy:
         assert busy.github(b'{"number":"stuck"}', "stuck").status == 202
         until(lambda: [row["state"] for row in rows(postgres_url)] == ["running"], what="the first run")

@@ -218,5 +218,5 @@ def test_what_one_compacts_when_it_is_killed_the_other_finishes(tmp_path: Path, 
         exported = other.symbi("memory", "export", "reviewer", **given).stdout.splitlines()
         texts = Counter(json.loads(line)["text"] for line in exported)
         assert texts == Counter(f"Fact {number}" for number in range(MARKED))
-        found = other.symbi("memory", "search", "reviewer", "Fact 1234", "-k", "1", "--json", **given)
+        found = other.symbi("memory", "search", "reviewer", "Fact 1234", "--limit", "1", "--json", **given)
         assert json.loads(found.stdout)["hits"][0]["item"]["text"] == "Fact 1234"

@@ -56,7 +56,7 @@ def test_a_full_disk_refuses_what_it_cannot_keep_and_loses_nothing(small_disk: P
         assert daemon.github(b"{}", "after").status == 202
 
         def done() -> set[str]:
-            return {row["delivery_id"] for row in daemon.attempts("--tail", "1000") if row["run_state"] == "done"}
+            return {row["delivery_id"] for row in daemon.attempts("--limit", "1000") if row["run_state"] == "done"}
 
         until(lambda: set(acknowledged) <= done())
 

@@ -1,4 +1,4 @@
-"""Run the commands of the README unchanged."""
+"""Run the commands of the README and of the first steps unchanged."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tests.lanes import LONG
 from tests.runtime.daemon.running import environment, until
 
 REPOSITORY = Path(__file__).parents[2]
-README = REPOSITORY / "README.md"
+PAGES = (REPOSITORY / "README.md", REPOSITORY / "docs" / "start.md")
 
 
 def commands() -> list[str]:
-    """Return the commands of the page, each here-document with its command."""
-    section = README.read_text()
+    """Return the commands of the pages, each here-document with its command."""
+    pages = "".join(page.read_text() for page in PAGES)
     found: list[str] = []
-    for block in re.findall(r"```console\n(.*?)```", section, re.DOTALL):
+    for block in re.findall(r"```console\n(.*?)```", pages, re.DOTALL):
         for line in block.splitlines():
             if line.startswith("$ "):
                 found.append(line[2:])
@@ -71,6 +71,11 @@ def test_the_walk_through_works_as_it_stands(checkout: Path) -> None:
         daemon.wait(60)
     assert done.returncode == 0, done.stdout + done.stderr + (checkout / "up.log").read_text()
     shown = done.stdout
+    ready = shown[: shown.index("=== 1")]
+    assert "GREEN" in ready
+    assert not re.search(r"^(YELLOW|RED)", ready, re.MULTILINE), ready
+    start = (checkout / "up.log").read_text().partition('"generation": 2')[0]
+    assert not re.search("warning|error", start), start
     assert "202 Accepted" in shown
     assert "GitHub pull_request" in shown
     assert "Add a dark mode" in shown
@@ -78,8 +83,9 @@ def test_the_walk_through_works_as_it_stands(checkout: Path) -> None:
     assert re.search(
         r"by Ana  [0-9a-f-]{36}  \S+/greeter/memory\.md:\d+\n.*\n +We moved staging to Frankfurt", shown
     ), shown
-    first = shown[shown.index("=== 15") :].split("\n\n")[0]
-    assert "README.md" in first, shown
+    search = next(number for number, step in enumerate(steps) if "collection search" in step)
+    first = shown[shown.index(f"=== {search}") :].split("\n\n")[0]
+    assert "deliveries.md" in first, shown
     assert "| 429 with `Retry-After` |" in first, shown
     assert re.search(r"collection \(default\)\s+collection\s+\d+\s+embedded", shown), shown
     assert re.search(r"hello\s+/hooks/hello\s+custom\s+greeter\s+mounted", shown)

@@ -14,6 +14,10 @@ _LONGEST = 2000
 _DEEPEST = 32
 
 
+NAME_PATTERN = r"[\u0080-\U0010FFFFa-zA-Z_][\u0080-\U0010FFFFa-zA-Z0-9_-]*"
+"""A name after a dot (RFC 9535 section 2.5.1.1). The library's own pattern ends at U+FFFF."""
+
+
 @lru_cache(maxsize=1024)
 def valid_json_path(path: str) -> str:
     """Return `path`. Raises Invalid unless it is a query of RFC 9535. A query that `_PLAIN` does not match may have at
@@ -27,9 +31,16 @@ def valid_json_path(path: str) -> str:
         raise Invalid("the JSONPath is too long", hint=_HINT)
     from jsonpath import JSONPathEnvironment
     from jsonpath.exceptions import JSONPathError
+    from jsonpath.lex import Lexer
+
+    class Names(Lexer):
+        key_pattern = NAME_PATTERN
+
+    class Environment(JSONPathEnvironment):
+        lexer_class = Names
 
     try:
-        JSONPathEnvironment(strict=True).compile(path)
+        Environment(strict=True).compile(path)
     except (JSONPathError, RecursionError) as error:
         raise Invalid("not a valid JSONPath", hint=_HINT) from error
     return path

@@ -15,7 +15,6 @@ from pydantic import AfterValidator, BeforeValidator, GetCoreSchemaHandler
 from pydantic_core import CoreSchema
 from pydantic_core.core_schema import no_info_after_validator_function
 
-from dslc.blocks.values.duration import read_duration
 from dslc.blocks.values.event import valid_event
 from dslc.blocks.values.form import valid_form
 from dslc.blocks.values.header import valid_header_name, valid_header_value
@@ -24,8 +23,8 @@ from dslc.blocks.values.json_path import valid_json_path
 from dslc.blocks.values.names import valid_name
 from dslc.blocks.values.network import valid_network
 from dslc.blocks.values.pattern import valid_pattern
+from dslc.blocks.values.quantity import read_duration, read_size
 from dslc.blocks.values.secret import valid_env_value, valid_secret
-from dslc.blocks.values.size import read_size
 from dslc.blocks.values.tool import valid_tool
 from dslc.blocks.values.url import valid_url, valid_url_path
 from dslc.setting import Written
@@ -104,6 +103,7 @@ def _size(value: Any) -> Any:
     return read_size(value) if isinstance(value, str) else value
 
 
+Scalar = str | int | float | bool
 Name = Annotated[str, AfterValidator(valid_name), As("name")]
 UrlPath = Annotated[str, AfterValidator(valid_url_path), As("url_path")]
 Url = Annotated[str, AfterValidator(valid_url), As("url")]

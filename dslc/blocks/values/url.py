@@ -35,9 +35,7 @@ def valid_url_path(path: str) -> str:
     for reserved in RESERVED:
         if path == reserved or path.startswith(f"{reserved}/"):
             raise Invalid(
-                f"`{reserved}` is reserved for the daemon",
-                hint="such as `/hooks/github`",
-                part=(0, len(reserved)),
+                f"`{reserved}` is reserved for the daemon", hint="such as `/hooks/github`", part=(0, len(reserved))
             )
     return path
 

@@ -12,7 +12,7 @@ from dslc.language_server.actions import Action, actions
 from dslc.language_server.completion import complete
 from dslc.language_server.cursor_context import CursorContext
 from dslc.language_server.hover import hover
-from dslc.language_server.names import Named, RenameRefused
+from dslc.language_server.names import NameOccurrence, RenameRefused
 from dslc.language_server.project import DocumentText
 from dslc.language_server.protocol.session import LanguageSession
 from dslc.language_server.symbols import folds, symbols
@@ -198,7 +198,7 @@ class Features:
         index = self._session.wire.index(text, params.position)
         return text, self._project.cursor_context(name, index), index
 
-    def _named(self, params: Any) -> list[Named]:
+    def _named(self, params: Any) -> list[NameOccurrence]:
         """Return all occurrences of the name at a request's position."""
         _, cursor_context, _ = self._at(params)
         asked = self._project.names.at(cursor_context)

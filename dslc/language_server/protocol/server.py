@@ -9,7 +9,6 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable
-from importlib.metadata import version
 from typing import Any
 
 from lsprotocol import types
@@ -23,6 +22,7 @@ from dslc.language_server.names import RenameRefused
 from dslc.language_server.protocol.features import FEATURES, Features
 from dslc.language_server.protocol.session import LanguageSession
 from dslc.language_server.protocol.stream import Input, Output
+from dslc.version import version
 from dslc.vocabulary import Vocabulary
 
 _LOG = logging.getLogger("dslc.language_server")
@@ -55,7 +55,7 @@ class Server(LanguageServer):
     """pygls' server, which here does not show its own errors in the editor."""
 
     def __init__(self) -> None:
-        super().__init__("dslc", version("symbiont"), protocol_cls=Protocol)
+        super().__init__("dslc", version(), protocol_cls=Protocol)
         # The session stores the documents. pygls' own copy is not needed, and splits lines at characters such as
         # U+2028.
         for method in _OWN_DOCUMENTS:

@@ -11,7 +11,7 @@ from pygls.capabilities import get_capability
 from dslc.diagnostics.diagnostic import Diagnostic, Edit, Label, Severity
 from dslc.language_server.completion import CompletionItem, Sort
 from dslc.language_server.markdown import plain
-from dslc.language_server.names import Named
+from dslc.language_server.names import NameOccurrence
 from dslc.language_server.positions import indexes
 from dslc.language_server.project import DocumentText, EditorProject
 from dslc.language_server.symbols import Fold, Symbol
@@ -32,11 +32,7 @@ _OFFERS: dict[Sort, types.CompletionItemKind] = {
     "name": types.CompletionItemKind.Reference,
     "value": types.CompletionItemKind.Value,
 }
-_SYMBOLS = {
-    "block": types.SymbolKind.Class,
-    "group": types.SymbolKind.Struct,
-    "setting": types.SymbolKind.Property,
-}
+_SYMBOLS = {"block": types.SymbolKind.Class, "group": types.SymbolKind.Struct, "setting": types.SymbolKind.Property}
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -72,7 +68,7 @@ class Wire:
         """Index of a position in the compiler's text."""
         return max(text.lines.index(position.line, position.character) - text.skipped, 0)
 
-    def locations(self, found: Iterable[Named]) -> list[types.Location]:
+    def locations(self, found: Iterable[NameOccurrence]) -> list[types.Location]:
         """Locations of names, without their quotes, grouped by file."""
         spans: dict[str, list[Span]] = {}
         for named in found:

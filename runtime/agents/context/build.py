@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, groupby
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from runtime.agents.context.fields import MESSAGE_TOKENS, Block, Budget, Count, Entry, Fields
+from runtime.agents.context.fields import MESSAGE_TOKENS, Budget, Count, Entry, Fields
 from runtime.agents.context.render import (
+    CutBlock,
     block_text,
     cut,
+    cut_block,
     fenced,
     joined,
     schema_text,
@@ -20,7 +23,7 @@ from runtime.agents.context.render import (
 )
 from runtime.errors import GiveUp
 from runtime.models.request import Message, ToolCall, ToolSchema
-from runtime.tokens import TokenCounter, Tokenizer
+from runtime.token_counter import TokenCounter, Tokenizer
 
 _TOOLS_SHARE: Final = 4
 """Tools that do not fit into this part of the window are left out first."""
@@ -30,8 +33,12 @@ URGENT: Final = "urgent_tasks"
 """The fence of the urgent tasks."""
 _MEASURED_TIMES: Final = 3
 """Maximum number of times that the texts of one context are measured."""
-_ENTRY_SHARE: Final = 4
+ENTRY_SHARE: Final = 4
 """A single message, and the summary, have at most this part of the request."""
+_BLOCKS_SHARE: Final = 8
+"""Preferences and urgent tasks give way before the blocks of core memory have less than this part of the request."""
+_CHARACTERS: Final = 3
+"""Characters of a token in a block that is empty."""
 
 
 class NoRoom(GiveUp):
@@ -55,7 +62,8 @@ class BuiltContext(NamedTuple):
     `tokens`: of the request, as counted. `wanted`: the tokens that it would have with all messages. `sizes`: the tokens
     of each entry of the fields, as it is shown if it has room. `first`: position of the oldest message of the thread in
     the request; None without. `left_out`: number of newer messages than the summary that are not in it.
-    `says_urgent`: it has the urgent tasks.
+    `says_urgent`: it has the urgent tasks. `block_rooms`: for how many characters of each block there is room, by their
+    labels. `cut_blocks`: what a person is told about blocks that are larger.
     """
 
     messages: tuple[Message, ...]
@@ -70,9 +78,11 @@ class BuiltContext(NamedTuple):
     first: int | None
     left_out: int
     says_urgent: bool = False
+    block_rooms: Mapping[str, int] = MappingProxyType({})
+    cut_blocks: tuple[str, ...] = ()
 
 
-class _Shown(NamedTuple):
+class _RenderedEntry(NamedTuple):
     """An entry as it is shown, and its tokens."""
 
     entry: Entry
@@ -88,15 +98,15 @@ class _Section(NamedTuple):
 def build(fields: Fields, budget: Budget, count: Count) -> BuiltContext:
     """Return the request of one step. Raises NoRoom.
 
-    What is fixed gives way in this order if it is too large: tools, declared blocks from their end, preferences, urgent
-    tasks, `human`, `persona`; never the instruction. Messages that do not fit are left out from the oldest, in steps of
-    a quarter of the request, so that two successive contexts begin alike.
+    What is fixed gives way in this order if it is too large: tools, the middle of long blocks, preferences, urgent
+    tasks, more of the blocks, all tools; never the instruction. Messages that do not fit are left out from the oldest,
+    in steps of a quarter of the request, so that two successive contexts begin alike.
     """
-    fixed = _Fixed(fields, budget, count)
+    fixed = _StableParts(fields, budget, count)
     tail = tail_text(fields)
     tail_tokens = count(tail)
     summary = fenced("summary", fields.summary) if fields.summary else ""
-    most, step = budget.request // _ENTRY_SHARE, budget.request // _MESSAGES_SHARE
+    most, step = budget.request // ENTRY_SHARE, budget.request // _MESSAGES_SHARE
     shown_summary = cut(summary, most, count)
     summary_tokens, known_tokens = count(shown_summary), count(fields.known)
     before = joined((shown_summary, fields.known))
@@ -118,7 +128,7 @@ def build(fields: Fields, budget: Budget, count: Count) -> BuiltContext:
         else:
             wanted += first.tokens
     spent = sum(each.tokens for each in kept)
-    notes = list(fixed.notes)
+    notes = [*fixed.notes, *fixed.cut_notes]
     if shown_summary != summary:
         notes.append("the summary is shortened")
     if dropped:
@@ -134,7 +144,7 @@ def build(fields: Fields, budget: Budget, count: Count) -> BuiltContext:
         ]
     )
     parts = (
-        *(PartCost(section.name, section.tokens) for section in fixed.sections),
+        *(PartCost(section.name, section.tokens, fixed.shortened(section.name)) for section in fixed.sections),
         *([PartCost("tools", fixed.offered)] if fixed.offered else []),
         *([PartCost("reply schema", fixed.schema_tokens)] if fixed.schema_tokens else []),
         *fixed.missing,
@@ -157,6 +167,8 @@ def build(fields: Fields, budget: Budget, count: Count) -> BuiltContext:
         first=kept[0].entry.position if kept else None,
         left_out=dropped,
         says_urgent=bool(fixed.urgent),
+        block_rooms=fixed.rooms(budget.request - around - step),
+        cut_blocks=fixed.cut_notes,
     )
 
 
@@ -184,16 +196,15 @@ async def build_measured(fields: Fields, budget: Budget, counter: TokenCounter, 
     return build(fields, budget, counter.count)
 
 
-class _Fixed:
+class _StableParts:
     """The parts of a context that rarely change, and how they give way."""
 
     def __init__(self, fields: Fields, budget: Budget, count: Count) -> None:
         self._fields = fields
         self._budget = budget
         self._count = count
-        self._blocks = list(fields.blocks)
-        self._human = fields.human
-        self._persona = fields.persona
+        self._blocks = [each for each in (fields.persona, *fields.blocks, fields.human) if each is not None]
+        self._shown = [CutBlock(block_text(each), len(each.value)) for each in self._blocks]
         self._preferences = fields.preferences
         self.urgent = fenced(URGENT, fields.urgent_tasks) if fields.urgent_tasks else ""
         """The urgent tasks, which are at the end of the context."""
@@ -212,7 +223,7 @@ class _Fixed:
 
     def fit(self, room: int) -> None:
         """Leave out parts until the rest has at most `room` tokens. Raises NoRoom."""
-        for give_way in self._ways():
+        for give_way in self._ways(room):
             if self.tokens <= room:
                 return
             give_way()
@@ -223,18 +234,58 @@ class _Fixed:
                 hint="shorten the instruction, or allow more: `max_tokens` of the agent, and the window of its model",
             )
 
-    def _ways(self) -> Iterator[Callable[[], None]]:
+    def _ways(self, room: int) -> Iterator[Callable[[], None]]:
+        cut_blocks = partial(self._cut_blocks, room, self._budget.request // _BLOCKS_SHARE)
         yield self._leave_out_tools
-        for block in reversed(self._fields.blocks):
-            yield partial(self._leave_out, block)
+        yield cut_blocks
         if self._fields.preferences:
             yield self._leave_out_preferences
+            yield cut_blocks
         if self.urgent:
             yield self._leave_out_urgent
-        for core in (self._fields.human, self._fields.persona):
-            if core is not None:
-                yield partial(self._leave_out, core)
+            yield cut_blocks
+        yield partial(self._cut_blocks, room, 0)
         yield self._leave_out_all_tools
+        yield partial(self._cut_blocks, room, 0)
+        yield self._leave_out_blocks
+
+    def shortened(self, section: str) -> str:
+        """Return how much of a block is shown, by the name of its section; empty if it is whole."""
+        for block, (_, shown) in zip(self._blocks, self._shown, strict=True):
+            if section == f"block {block.label}" and shown < len(block.value):
+                return f"{shown:,} of {len(block.value):,} characters"
+        return ""
+
+    @property
+    def cut_notes(self) -> tuple[str, ...]:
+        """One line for each block that is not whole."""
+        return tuple(
+            f"the block {block.label} is shortened: {shown.shown:,} of {len(block.value):,} characters have room"
+            for block, shown in zip(self._blocks, self._shown, strict=True)
+            if shown.shown < len(block.value)
+        )
+
+    def rooms(self, room: int) -> dict[str, int]:
+        """Return for how many characters of each block there is room, if the fixed parts may have `room` tokens."""
+        free, rooms = max(room - self.tokens, 0), {}
+        for block, (text, shown) in zip(self._blocks, self._shown, strict=True):
+            tokens = max(self._count(text), 1)
+            rooms[block.label] = shown + free * max(len(text) // tokens, _CHARACTERS)
+        return rooms
+
+    def _leave_out_blocks(self) -> None:
+        self._shown = [CutBlock("", 0) for _ in self._blocks]
+
+    def _cut_blocks(self, room: int, least: int) -> None:
+        """Cut the longest blocks, so that all fixed parts have `room` tokens, but the blocks together not less than
+        `least`."""
+        shown = sum(self._count(text) for text, _ in self._shown)
+        whole = [block_text(block) for block in self._blocks]
+        shares = _shares([self._count(text) for text in whole], max(room - (self.tokens - shown), least))
+        self._shown = [
+            CutBlock(text, len(block.value)) if self._count(text) <= share else cut_block(block, share, self._count)
+            for block, text, share in zip(self._blocks, whole, shares, strict=True)
+        ]
 
     def _leave_out_tools(self) -> None:
         """Keep the tools that fit into a quarter of the window, and one by which the others are found."""
@@ -278,25 +329,13 @@ class _Fixed:
         self.notes.append("the urgent tasks are left out: the window is too small")
         self.missing.append(PartCost("urgent tasks", 0, "left out"))
 
-    def _leave_out(self, block: Block) -> None:
-        """Leave out a core memory block."""
-        if block is self._fields.human:
-            self._human = None
-        elif block is self._fields.persona:
-            self._persona = None
-        else:
-            self._blocks.remove(block)
-        self.notes.append(f"the block {block.label} is left out: the window is too small")
-        self.missing.append(PartCost(f"block {block.label}", 0, "left out"))
-
     def _measure(self) -> None:
         fields = self._fields
         tools = [] if fields.native or not self.tools else [("tools", fenced("tools", tools_text(self.tools)))]
-        blocks = [self._persona, *self._blocks, self._human]
         texts = [
             ("instruction", joined((fields.instruction, fields.reply_format))),
             *tools,
-            *((f"block {block.label}", block_text(block)) for block in blocks if block is not None),
+            *((f"block {block.label}", each.text) for block, each in zip(self._blocks, self._shown, strict=True)),
             *([("preferences", fenced("preferences", self._preferences))] if self._preferences else []),
         ]
         self.sections = tuple(_Section(name, text, self._count(text)) for name, text in texts if text)
@@ -310,11 +349,20 @@ class _Fixed:
         self.tokens = paragraphs + self.offered + self.schema_tokens + urgent
 
 
-def _group(shown: _Shown) -> int:
+def _shares(wanted: Sequence[int], room: int) -> list[int]:
+    """Return equal shares of `room` tokens; what one does not need goes to the others."""
+    shares, left = [0] * len(wanted), max(room, 0)
+    for waiting, index in enumerate(sorted(range(len(wanted)), key=wanted.__getitem__)):
+        shares[index] = min(wanted[index], left // (len(wanted) - waiting))
+        left -= shares[index]
+    return shares
+
+
+def _group(shown: _RenderedEntry) -> int:
     return shown.entry.group
 
 
-def _has(shown: Sequence[_Shown], position: int) -> bool:
+def _has(shown: Sequence[_RenderedEntry], position: int) -> bool:
     # It is one of the newest, usually.
     return any(each.entry.position == position for each in reversed(shown))
 
@@ -327,25 +375,27 @@ def _tokens_of(entry: Entry, count: Count) -> int:
     return tokens
 
 
-def _bounded(entry: Entry, tokens: int, count: Count) -> _Shown:
+def _bounded(entry: Entry, tokens: int, count: Count) -> _RenderedEntry:
     """Return the entry without a part of its middle, if it has more than `tokens` tokens."""
     size = _tokens_of(entry, count)
     if size <= tokens:
-        return _Shown(entry, size)
+        return _RenderedEntry(entry, size)
     calls = tuple(_bounded_call(call, (tokens - MESSAGE_TOKENS) // len(entry.calls), count) for call in entry.calls)
     besides = _tokens_of(entry._replace(text="", calls=calls), count)
     text = cut(entry.text, max(tokens - besides, 0), count)
-    return _Shown(entry._replace(text=text, calls=calls), besides + count(text))
+    return _RenderedEntry(entry._replace(text=text, calls=calls), besides + count(text))
 
 
 def _bounded_call(call: ToolCall, tokens: int, count: Count) -> ToolCall:
     """Return a call without its arguments if they are too large: JSON that is cut would be no JSON."""
     if count(call.name) + count(call.arguments) + MESSAGE_TOKENS <= tokens:
         return call
-    return ToolCall(call.id, call.name, "{}")
+    return ToolCall(call.id, call.name, "{}", call.extra)
 
 
-def _newest(groups: Sequence[Sequence[_Shown]], room: int, step: int, count: Count) -> tuple[Sequence[_Shown], int]:
+def _newest(
+    groups: Sequence[Sequence[_RenderedEntry]], room: int, step: int, count: Count
+) -> tuple[Sequence[_RenderedEntry], int]:
     """Return the entries of the newest groups that fit into `room` tokens, and how many entries are left out.
 
     Groups are left out from the oldest, `step` tokens at a time. The newest one always stays, shortened if necessary.
@@ -365,7 +415,7 @@ def _newest(groups: Sequence[Sequence[_Shown]], room: int, step: int, count: Cou
     return list(chain.from_iterable(kept)), sum(len(group) for group in groups[:start])
 
 
-def _shortened(group: Sequence[_Shown], room: int, count: Count) -> Sequence[_Shown]:
+def _shortened(group: Sequence[_RenderedEntry], room: int, count: Count) -> Sequence[_RenderedEntry]:
     """Return the entries of a group with equal shares of `room`, beyond what each has without its text; what one does
     not need goes to the others. The first outputs, with their calls, are left out if `room` is too small for all."""
     entries = [each.entry for each in group]
@@ -376,12 +426,7 @@ def _shortened(group: Sequence[_Shown], room: int, count: Count) -> Sequence[_Sh
         entries = [entries[0]._replace(calls=calls[1:]), *rest]
         least = [_bounded(entry, 0, count).tokens for entry in entries]
     wanted = [_tokens_of(entry, count) - size for entry, size in zip(entries, least, strict=True)]
-    shares = list(least)
-    left = max(room - sum(least), 0)
-    for waiting, index in enumerate(sorted(range(len(entries)), key=wanted.__getitem__)):
-        share = min(wanted[index], left // (len(entries) - waiting))
-        shares[index] += share
-        left -= share
+    shares = [size + share for size, share in zip(least, _shares(wanted, room - sum(least)), strict=True)]
     return [_bounded(entry, share, count) for entry, share in zip(entries, shares, strict=True)]
 
 
@@ -389,7 +434,9 @@ def _message(entry: Entry, *, native: bool) -> Message:
     """Return an entry as a message. A model without its own interface for tools reads outputs as a user's messages."""
     if entry.role == "tool" and not native:
         return Message("user", entry.text)
-    return Message(entry.role, entry.text, entry.calls if native else (), entry.call_id if native else None)
+    if not native:
+        return Message(entry.role, entry.text)
+    return Message(entry.role, entry.text, entry.calls, entry.call_id, entry.reasoning)
 
 
 def _merged(messages: Iterable[Message]) -> tuple[Message, ...]:

@@ -31,7 +31,8 @@ class Block(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A message of the thread. `calls`: of an assistant's message. `call_id`: of a tool's output.
+    """A message of the thread. `calls`: of an assistant's message, and `reasoning` what some services want back with
+    them. `call_id`: of a tool's output.
 
     `group`: entries with the same number are shown together or not at all: the calls of a reply and their outputs.
     """
@@ -42,6 +43,7 @@ class Entry(NamedTuple):
     group: int
     calls: tuple[ToolCall, ...] = ()
     call_id: str | None = None
+    reasoning: str = ""
 
 
 class Metadata(NamedTuple):
@@ -87,12 +89,28 @@ class Fields(NamedTuple):
 
 
 class Budget(NamedTuple):
-    """Tokens. `window`: of request and reply together. `reply`: reserved for the reply."""
+    """Tokens. `window`: of request and reply together. `reply`: reserved for the reply. `source`: what says the window:
+    see `runtime.models.model.Window`, or `max_tokens` of the agent."""
 
     window: int
     reply: int
+    source: Literal["program", "service", "known", "default", "max_tokens"] = "program"
 
     @property
     def request(self) -> int:
         """Tokens that the request may have."""
         return self.window - self.reply
+
+
+_SOURCES: Final = {
+    "program": "by the program",
+    "service": "by its service",
+    "known": "by what is published of the model",
+    "default": "by default: nothing says it (`window` of the model, or `context` of ollama, does)",
+    "max_tokens": "by `max_tokens` of the agent",
+}
+
+
+def window_line(budget: Budget) -> str:
+    """Return how large the window is, and who says so, in one line."""
+    return f"the window has {budget.window:,} tokens, {_SOURCES[budget.source]}"

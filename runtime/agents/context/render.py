@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from runtime.agents.context.fields import Block, Count, Fields, Metadata
 from runtime.models.request import ToolSchema
+from runtime.tools.model.signature import described
 
 _CLOSING: Final = "<\\/"
 _LEFT_OUT: Final = "[…]"
@@ -24,13 +26,15 @@ def fenced(tag: str, text: str, **attributes: object) -> str:
     return f"<{tag}{given}>\n{inside}\n</{tag}>"
 
 
-def tools_text(tools: Sequence[ToolSchema]) -> str:
+@lru_cache(maxsize=64)
+def tools_text(tools: tuple[ToolSchema, ...]) -> str:
     """Return the description of tools for a model that calls them in its text."""
-    return "\n".join(map(tool_text, tools))
+    return described(tools)
 
 
 def tool_text(tool: ToolSchema) -> str:
-    """Return the description of one tool: its name, what it does, and the JSON Schema of its arguments."""
+    """Return the description of one tool as its tokens are counted for the model's own interface: its name, what it
+    does, and the JSON Schema of its arguments."""
     return f"- {tool.name}: {tool.description}\n  args: {schema_text(tool.parameters)}"
 
 
@@ -39,12 +43,14 @@ def schema_text(schema: Mapping[str, Any]) -> str:
     return msgspec.json.encode(schema).decode()
 
 
-def block_text(block: Block) -> str:
-    """Return a core memory block. `chars` tells the model how much room is left."""
+def block_text(block: Block, shown: str | None = None) -> str:
+    """Return a core memory block; with `shown`, this in place of its value. `chars` tells the model how much room is
+    left."""
     chars = f"{len(block.value)}/{block.limit}"
     read_only = "true" if block.read_only else None
     about = block.description or None
-    return fenced("block", block.value, label=block.label, description=about, chars=chars, read_only=read_only)
+    value = block.value if shown is None else shown
+    return fenced("block", value, label=block.label, description=about, chars=chars, read_only=read_only)
 
 
 def tail_text(fields: Fields) -> str:
@@ -76,22 +82,49 @@ def metadata_text(about: Metadata) -> str:
 
 def cut(text: str, tokens: int, count: Count) -> str:
     """Return `text` without a part of its middle, so that it has at most `tokens` tokens, with a note in its place."""
+    return _cut(text, tokens, count, "{left:,} characters are left out here; the whole text is stored")[0]
+
+
+class CutBlock(NamedTuple):
+    """A core memory block as a context shows it. `shown`: characters of its value."""
+
+    text: str
+    shown: int
+
+
+def cut_block(block: Block, tokens: int, count: Count) -> CutBlock:
+    """Return the text of a block without a part of the middle of its value, so that it has at most `tokens` tokens,
+    with a note that tells the model so; a value that has no room at all is left out."""
+    note = "you see {kept:,} of {whole:,} characters of this block: shorten it"
+    room = max(tokens - count(block_text(block, _LEFT_OUT)), 0)
+    while True:
+        value, shown = _cut(block.value, room, count, note)
+        text = block_text(block, value)
+        # Counts of parts may not add up to that of the whole.
+        over = count(text) - tokens
+        if over <= 0 or room == 0:
+            return CutBlock(text, shown)
+        room = max(room - over, 0)
+
+
+def _cut(text: str, tokens: int, count: Count, about: str) -> tuple[str, int]:
+    """Return the shortened text, and how many of its characters it has. `about`: what the note says of the `left`,
+    `kept` and `whole` numbers of characters."""
     size = count(text)
     if size <= tokens:
-        return text
+        return text, len(text)
     kept = len(text) * tokens // size
     # In coarse steps: a text is cut at the same place when counts have changed a little, so that contexts begin alike.
     step = 1 << max(kept.bit_length() - _CUT_BITS, 0)
     kept -= kept % step
     while kept > 0:
-        left = len(text) - kept
-        note = f"\n[… {left:,} characters are left out here; the whole text is stored …]\n"
+        note = f"\n[… {about.format(left=len(text) - kept, kept=kept, whole=len(text))} …]\n"
         head = (kept + 1) // 2
         shorter = f"{text[:head]}{note}{text[len(text) - (kept - head) :]}"
         if count(shorter) <= tokens:
-            return shorter
+            return shorter, kept
         kept -= step
-    return _LEFT_OUT if count(_LEFT_OUT) <= tokens else ""
+    return _LEFT_OUT if count(_LEFT_OUT) <= tokens else "", 0
 
 
 def joined(texts: Iterable[str]) -> str:

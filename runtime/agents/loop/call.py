@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
 import msgspec
@@ -27,11 +27,12 @@ UNCERTAIN: Final = "so it is not known whether it happened. Check before you rep
 
 
 class Call(Struct, frozen=True):
-    """A tool call of a reply. `id`: unique in the run, the same in every attempt."""
+    """A tool call of a reply. `id`: unique in the run, the same in every attempt. `extra`: see `ToolCall.extra`."""
 
     id: str
     name: str
     arguments: Mapping[str, Any]
+    extra: dict[str, Any] = {}
 
 
 class CallOutput(Struct, frozen=True):
@@ -39,6 +40,14 @@ class CallOutput(Struct, frozen=True):
 
     status: Status
     text: str
+
+
+def firsts(calls: Sequence[Call]) -> dict[str, str]:
+    """Return the id of the first equal call of a reply, by the ids of all: equal calls run once and share the output,
+    because some models write the same call several times."""
+    seen: dict[bytes, str] = {}
+    keys = ((msgspec.json.encode((call.name, call.arguments), order="deterministic"), call.id) for call in calls)
+    return {call_id: seen.setdefault(key, call_id) for key, call_id in keys}
 
 
 def encoded(arguments: Mapping[str, Any]) -> str:

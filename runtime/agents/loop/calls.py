@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 import msgspec
 import structlog
 
+from dslc.blocks.values.quantity import format_duration
 from runtime.agents.loop.call import UNCERTAIN, UNKNOWN, Call, CallOutput, output_of, step_key
 from runtime.agents.loop.confirmations import Confirmations
 from runtime.database.errors import Unavailable
@@ -30,7 +31,7 @@ Answer = Callable[[Call], Awaitable[str]]
 """Calls a tool for a call of the model; returns its result as text. Raises SymbiontError."""
 
 
-class Ran(NamedTuple):
+class CallOutputs(NamedTuple):
     """The outputs of the first calls; all of them unless one waits. `waits`: the approvals that calls wait for, first
     that of the call without an output."""
 
@@ -67,7 +68,7 @@ class Runner:
         """Return True if a person has to confirm some of these calls."""
         return self._refused is None and any(map(self._confirmations.concerns, calls))
 
-    async def run(self, calls: Sequence[Call]) -> Ran:
+    async def run(self, calls: Sequence[Call]) -> CallOutputs:
         """Run calls in order, until one waits for a person, and return their outputs. Calls that follow each other and
         only read run together. A person is asked about all of them at once.
 
@@ -79,14 +80,14 @@ class Runner:
         for together in self._batches(calls, verdicts):
             verdict = verdicts.get(together[0].id)
             if isinstance(verdict, Approval):
-                return Ran(outputs, tuple(waits))
+                return CallOutputs(outputs, tuple(waits))
             # All of them are awaited, so that none is left running when one raises.
             done = await asyncio.gather(*(self._one(each, verdict) for each in together), return_exceptions=True)
             for each in done:
                 if isinstance(each, BaseException):
                     raise each
                 outputs.append(each)
-        return Ran(outputs, ())
+        return CallOutputs(outputs, ())
 
     def _batches(self, calls: Sequence[Call], alone: Collection[str]) -> Iterator[list[Call]]:
         """Yield the calls that run together. `alone`: the ids of calls that run with no other."""
@@ -137,7 +138,7 @@ class Runner:
         except SymbiontError as error:
             return output_of(error, tool, self._caller, call.arguments)
         except TimeoutError:
-            late = f"{call.name} did not answer within {seconds:g} seconds"
+            late = f"{call.name} did not answer within {format_duration(seconds)}"
             if tool is None or tool.only_reads(call.arguments):
                 return CallOutput("error", late)
             return CallOutput("unknown", f"{late}, {UNCERTAIN}")

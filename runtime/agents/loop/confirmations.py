@@ -111,7 +111,8 @@ def decided_output(approval: Approval) -> CallOutput:
 def _question(call: Call, tool: Tool | None) -> Question:
     if tool is None:
         return Question(call.id, call.name, "", _GONE)
-    return Question(call.id, tool.name, encoded(call.arguments), digest_of(tool.name, call.arguments, tool.exact))
+    digest, definition = digest_of(tool.name, call.arguments, tool.exact), digest_of(tool.name, {}, tool.definition)
+    return Question(call.id, tool.name, encoded(call.arguments), digest, definition, tool.server)
 
 
 def _verdict(question: Question, approval: Approval | None, *, begun: bool) -> Verdict | None:

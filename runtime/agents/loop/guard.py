@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 REPEATS: Final = 3
-"""The same call with the same outcome this many times ends the turn."""
+"""The same call with the same outcome in this many steps ends the turn."""
 
 
 class RepeatGuard:
@@ -20,8 +20,8 @@ class RepeatGuard:
         self._seen: Counter[bytes] = Counter()
 
     def repeated(self, name: str, arguments: Mapping[str, Any], outcome: str) -> bool:
-        """Count a call; True if it happened for the third time with the same outcome. Its notes do not count: they
-        say how far an index is, which changes with each message."""
+        """Count a call of a step; True if it happened in the third one with the same outcome. Its notes do not count:
+        they say how far an index is, which changes with each message."""
         key = msgspec.json.encode([name, arguments, _without_notes(outcome)], order="deterministic")
         digest = sha256(key).digest()
         self._seen[digest] += 1

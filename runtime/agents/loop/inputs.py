@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Final
 
 from runtime.agents.delivery_summary import describe
@@ -11,6 +12,7 @@ from runtime.threads.inputs import ClaimedInput
 from runtime.tools.model.output import shortened
 from runtime.webhooks.deliveries.delivery import ClaimedDelivery
 from runtime.webhooks.providers import find_provider
+from runtime.webhooks.request.multipart import MULTIPART
 from runtime.webhooks.request.payload import OFF_THE_LOOP
 
 LONGEST_PAYLOAD: Final = 256 * 1024
@@ -44,9 +46,13 @@ def _payload(delivery: ClaimedDelivery) -> object:
 
 
 def _delivery_parts(delivery: ClaimedDelivery, note: str) -> tuple[Part, ...]:
-    summary = describe(delivery.provider, delivery.event or delivery.webhook, _payload(delivery))
+    payload = _payload(delivery)
+    summary = describe(delivery.provider, delivery.event or delivery.webhook, payload)
     facts = [f"{label}: {value}" for label, value in summary.facts]
-    body = shortened(delivery.body.decode("utf-8", "replace"), LONGEST_PAYLOAD)
+    files = payload is not None and (delivery.content_type or "").lower().startswith(MULTIPART)
+    body = shortened(
+        json.dumps(payload, ensure_ascii=False) if files else delivery.body.decode("utf-8", "replace"), LONGEST_PAYLOAD
+    )
     return (
         TextPart(f"{_DATA.format(webhook=delivery.webhook)} {note}".strip()),
         DataPart(summary.title, delivery.content_type or "", "\n".join((*facts, "", body)).strip()),

@@ -9,27 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Final, Literal
 
 import msgspec
 import structlog
 
-from runtime.agents.context.build import BuiltContext, build_measured
+from runtime.agents.context.build import ENTRY_SHARE, BuiltContext, build_measured
 from runtime.agents.context.compaction import to_summarize
 from runtime.agents.context.fields import MESSAGE_TOKENS, Budget, Fields
 from runtime.agents.context.render import joined, waiting_text
-from runtime.agents.loop.call import Call, CallOutput, encoded
-from runtime.agents.loop.calls import Ran, Runner
-from runtime.agents.loop.events import Publish, RunEvent
+from runtime.agents.loop.call import Call, CallOutput, encoded, firsts
+from runtime.agents.loop.calls import CallOutputs, Runner
 from runtime.agents.loop.guard import RepeatGuard
 from runtime.agents.loop.summarizer import Summarizer
 from runtime.agents.loop.thread_state import ThreadState
 from runtime.agents.loop.tool_finder import ToolFinder
 from runtime.agents.loop.transcript import without_calls
 from runtime.agents.reply.agent_reply import AgentReply, ToolCalling
-from runtime.agents.reply.correction import read_with_corrections
+from runtime.agents.reply.correction import needs_correction, read_with_corrections
+from runtime.agents.reply.reading import read_reply
 from runtime.agents.reply.reply_stream import ReplyStream
 from runtime.errors import Parked
 from runtime.models.budgets.limits import BudgetExceeded
@@ -39,12 +39,14 @@ from runtime.models.model import ModelRefused, ModelUnavailable, WindowExceeded
 from runtime.models.request import Reply, Request
 from runtime.threads import run
 from runtime.threads.approvals.approval import Approval
-from runtime.threads.content import MessageKind, Part, Role, TextPart, ToolCallPart, ToolOutputPart, text_of
-from runtime.threads.events import told
-from runtime.threads.events.log import RunEvent as LoggedEvent
+from runtime.threads.content import EventPart, MessageKind, Part, Role, TextPart, ToolCallPart, ToolOutputPart, text_of
+from runtime.threads.events import run_event
+from runtime.threads.events.deltas import Delta, Publish
+from runtime.threads.events.run_event import RunEvent
 from runtime.threads.messages import NewMessage
 from runtime.threads.run_log import RunLog
-from runtime.tokens import TokenCounter
+from runtime.token_counter import TokenCounter
+from runtime.tools.context import VisibleContext
 from runtime.tools.model.agent_toolset import DONE, FIND_TOOL
 
 log = structlog.get_logger("symbiont.agent")
@@ -52,8 +54,9 @@ log = structlog.get_logger("symbiont.agent")
 Ended = Literal["answered", "done", "max_steps", "repeated", "failed"]
 """How a run ended by itself; a person may also have cancelled it."""
 
-Refreshed = Callable[[Fields], Awaitable[Fields]]
-"""Returns fields with those that an agent can change by its tools as they are now."""
+Refreshed = Callable[[Fields, bool], Awaitable[Fields]]
+"""Returns fields with the state and the time as they are now; if its second argument is true, also with those that an
+agent can change by its tools."""
 
 _NOT_RUN: Final = (
     "This call was not run, because your reply was cut off or could not be read without guessing. Nothing was changed. "
@@ -99,10 +102,10 @@ class Loop:
         publisher: Callable[[], Publish | None],
         said_urgent: Callable[[], Awaitable[None]],
     ) -> None:
-        """`fields`: without messages, as they are at the begin. `refreshed`: called after calls of tools that may have
-        changed something. `reads`: names of the tools that change nothing. `publisher`: returns what is called with
-        the events of the run; None: nobody watches now, and the next reply is not streamed. `said_urgent`: called once
-        the model has replied to a context with the urgent tasks."""
+        """`fields`: without messages, state and time. `refreshed`: called at each step that asks the model. `reads`:
+        names of the tools that change nothing. `publisher`: returns what is called with the parts of messages; None:
+        nobody follows the run now, and the next reply is not streamed. `said_urgent`: called once the model has replied
+        to a context with the urgent tasks."""
         self._log = run_log
         self._client = client
         self._counter = counter
@@ -111,6 +114,7 @@ class Loop:
         self._fields = fields
         self._refreshed = refreshed
         self._changed = False
+        self._told_of_blocks = False
         self._shrinks = settings.summarizes
         """False after a summary that would have made no room."""
         self._runner = runner
@@ -140,7 +144,7 @@ class Loop:
         """Do one step. Returns how the run ended, None if it goes on. Raises Parked while a call waits for a person."""
         reading = await self._read(number)
         calls = [
-            Call(f"{self._log.run_id[-12:]}_{number}_{index}", call.name, call.arguments)
+            Call(f"{self._log.run_id[-12:]}_{number}_{index}", call.name, call.arguments, call.extra)
             for index, call in enumerate(reading.calls)
         ]
         # Stored together with the result of the model call before and the intents of the calls after it.
@@ -151,13 +155,15 @@ class Loop:
         if self._runner.asks(acting):
             await self._keep(number, reading)
         outputs, waits = await self._call(acting, lossless=reading.lossless)
-        self._changed = any(call.name not in self._reads for call in acting)
+        self._changed |= any(call.name not in self._reads for call in acting)
         self._state.add(await replied)
         if outputs:
             self._state.add(await self._state.put(self._output_messages(number, acting, outputs)))
         if waits:
             raise _parked(waits)
-        if any(map(self._is_repeated, acting, outputs)):
+        first = firsts(acting)
+        once = [(call, output) for call, output in zip(acting, outputs, strict=True) if first[call.id] == call.id]
+        if any(self._is_repeated(*each) for each in once):
             return "repeated"
         refused = not reading.lossless and any(call.name not in self._reads for call in acting)
         if len(acting) < len(calls) and not refused:
@@ -174,8 +180,25 @@ class Loop:
 
     async def _context(self, number: int, *, last: bool) -> BuiltContext:
         """Return the context of a step, after the oldest messages were summarized if it would become too large."""
+        self._fields, self._changed = await self._refreshed(self._fields, self._changed), False
         built = await self._build(last=last)
-        return await self._build(last=last) if await self._compact(number, built) else built
+        if await self._compact(number, built):
+            built = await self._build(last=last)
+        self._state.block_rooms = built.block_rooms
+        await self._tell_of_cut_blocks(built)
+        return built
+
+    async def _tell_of_cut_blocks(self, built: BuiltContext) -> None:
+        """Say once in a run, in its answer and in the log, which blocks its contexts do not show whole."""
+        if not built.cut_blocks or self._told_of_blocks:
+            return
+        self._told_of_blocks = True
+        text = "; ".join(built.cut_blocks)
+        log.warning("core_memory_shortened", agent=self._owner.agent, thread_id=self._state.thread.id, blocks=text)
+        part = EventPart("core_memory_shortened", f"In the context {text}. Shorten it, or allow a larger context.")
+        tokens = self._counter.count(part.text) + MESSAGE_TOKENS
+        new = NewMessage(role="system", kind="event", parts=(part,), tokens=tokens, key="core_memory_shortened")
+        self._state.add(await self._state.put([new]))
 
     async def _compact(self, number: int, built: BuiltContext) -> bool:
         """Replace the oldest messages of the context by a summary, if it would become too large; True if that was done.
@@ -209,7 +232,9 @@ class Loop:
             self._shrinks = False
             return False
         await self._state.absorb(before, text, tokens, await self._summarizer.embed(text))
-        self._tell({"event": "compacted", "messages": len(old)})
+        if (publish := self._publisher()) is not None:
+            counted = f"{len(old)} earlier message{'' if len(old) == 1 else 's'}"
+            publish(Delta(run_event.NOTE, 0, {"detail": f"summarized {counted}"}))
         return True
 
     async def _read(self, number: int) -> AgentReply:
@@ -231,74 +256,129 @@ class Loop:
 
     async def _ask(self, number: int, *, last: bool = False) -> AgentReply:
         """Return what the model replies. `last`: it is asked without tools where it stands."""
+        if await self._log.ended(model_step(number)):
+            return await self._replayed(number, last=last)
         built = await self._context(number, last=last)
-
-        def request() -> Request:
-            return Request(
-                messages=built.messages,
-                tools=built.tools,
-                schema=built.schema,
-                max_tokens=self._settings.budget.reply,
-            )
 
         async def once() -> Reply:
             nonlocal built
             try:
-                return await self._reply(request(), number, built.tokens)
+                return await self._reply(self._request(built), number, built.tokens)
             except WindowExceeded:
-                # The estimate was too low: the context is built again from larger counts, once.
-                self._counter.exceeded(built.tokens, self._settings.budget.request)
+                # The context is built again, once.
+                await self._fit(built)
                 built = await self._build(last=last)
-                return await self._reply(request(), number, built.tokens)
+                return await self._reply(self._request(built), number, built.tokens)
 
-        reply = await self._model_step(model_step(number), once, told.typing(self._log.run_id, number))
+        reply = await self._model_step(model_step(number), once, run_event.typing(self._log.run_id, number))
+        await self._note_urgent(built)
+        return await self._corrected(number, built, reply)
+
+    async def _fit(self, built: BuiltContext) -> None:
+        """Make the next contexts smaller, because the service refused this one as larger than the window: it said that
+        the window is a smaller one, or the estimate was too low."""
+        budget, window = self._settings.budget, (await self._client.window()).tokens
+        if window < budget.window:
+            smaller = Budget(window, min(budget.reply, window // 4), "service")
+            self._settings = replace(self._settings, budget=smaller)
+        else:
+            self._counter.exceeded(built.tokens, budget.request)
+
+    async def _replayed(self, number: int, *, last: bool) -> AgentReply:
+        """Return the reading of a reply that an earlier attempt recorded, without a context and without a summary: the
+        messages that follow it are there already."""
+
+        async def recorded() -> Reply:
+            raise AssertionError(f"the reply of step {number} is not recorded")
+
+        reply = await self._model_step(model_step(number), recorded)
+        reading = read_reply(reply, () if last else self._finder.tools, self._settings.calling)
+        corrected = needs_correction(reading, self._reads)
+        if not corrected and (self._said_urgent is None or not self._fields.urgent_tasks):
+            return reading
+        built = await self._build(last=last)
+        await self._note_urgent(built)
+        return await self._corrected(number, built, reply) if corrected else reading
+
+    def _request(self, built: BuiltContext) -> Request:
+        return Request(
+            messages=built.messages,
+            tools=built.tools,
+            schema=built.schema,
+            max_tokens=self._settings.budget.reply,
+        )
+
+    async def _note_urgent(self, built: BuiltContext) -> None:
+        """Note that the model has read the urgent tasks, if its context has them."""
         if built.says_urgent and self._said_urgent is not None:
             # After the reply is recorded: a later attempt does this again, and nothing is said that no model read.
             await self._said_urgent()
             self._said_urgent = None
+
+    async def _corrected(self, number: int, built: BuiltContext, reply: Reply) -> AgentReply:
+        """Return the reading of a reply, corrected where it needs that."""
         corrections = count(1)
 
         async def correct(request: Request) -> Reply:
             return await self._model_step(f"{number}/correct/{next(corrections)}", lambda: self._reply(request, number))
 
+        reading = await self._read_corrected(built, reply, correct)
+        request = self._request(built)
+        other = self._client.others(request) if reply.finish == "malformed" else None
+        if other is not None and needs_correction(reading, self._reads):
+            try:
+                reply = await self._model_step(f"{number}/fallback", lambda: self._reply(request, number, client=other))
+            except (ModelUnavailable, ModelRefused) as error:
+                log.warning("fallback_failed", error=error.line())
+                return reading
+            return await self._read_corrected(built, reply, correct)
+        return reading
+
+    async def _read_corrected(
+        self, built: BuiltContext, reply: Reply, correct: Callable[[Request], Awaitable[Reply]]
+    ) -> AgentReply:
         return await read_with_corrections(
-            request(), reply, built.offered, correct, calling=self._settings.calling, reads=self._reads
+            self._request(built), reply, built.offered, correct, calling=self._settings.calling, reads=self._reads
         )
 
-    async def _model_step(
-        self, key: str, ask: Callable[[], Awaitable[Reply]], event: LoggedEvent | None = None
-    ) -> Reply:
+    async def _model_step(self, key: str, ask: Callable[[], Awaitable[Reply]], event: RunEvent | None = None) -> Reply:
         """Call the model as a recorded step. Asking it again does no harm."""
         intent = {"model": self._client.block.name}
         return msgspec.convert(await self._log.step("model", intent, ask, key=key, repeatable=True, event=event), Reply)
 
-    async def _reply(self, request: Request, number: int, counted: int = 0) -> Reply:
-        """Send a request. `counted`: its tokens as counted, from whose difference to the service's count is learnt."""
-        if self._publisher() is None:
-            reply = await self._client.reply(request, owner=self._owner, count=self._counter.count)
+    async def _reply(self, request: Request, number: int, counted: int = 0, client: ModelClient | None = None) -> Reply:
+        """Send a request. `counted`: its tokens as counted, from whose difference to the service's count is learnt.
+        `client`: in place of the agent's own."""
+        client = client or self._client
+        if (publish := self._publisher()) is None:
+            reply = await client.reply(request, owner=self._owner, count=self._counter.count)
         else:
-            reply = await self._streamed(request, number)
+            reply = await self._streamed(request, number, client, publish)
         if counted and reply.usage.tokens_in:
             self._counter.learn(counted, reply.usage.tokens_in)
         return reply
 
-    async def _streamed(self, request: Request, number: int) -> Reply:
-        """Send a request, and tell the messages of the reply as they arrive."""
-        self._tell({"event": "reply"})
+    async def _streamed(self, request: Request, number: int, client: ModelClient, publish: Publish) -> Reply:
+        """Send a request, and publish the messages of the reply as they arrive."""
+        # The reply begins, again if one was not whole.
+        publish(Delta(run_event.DELTA, number, {"step": number, "message": 0, "text": ""}))
         # A correction is in the form of JSON, also of a reply with native calls.
-        shown = ReplyStream(self._settings.calling if request.schema is None else "json")
-        streamed = self._client.stream(request, owner=self._owner, count=self._counter.count)
+        shown = ReplyStream(
+            self._settings.calling if request.schema is None else "json", held=client.unopened_reasoning
+        )
+        streamed = client.stream(request, owner=self._owner, count=self._counter.count)
         async with aclosing(streamed) as parts:
             async for part in parts:
                 if isinstance(part, Reply):
+                    if shown.has_unopened_reasoning:
+                        client.note_unopened_reasoning(part)
                     return part
                 for each in shown.feed(part):
-                    self._tell({"event": "text", "step": number, "message": each.index, "text": each.text})
+                    data = {"step": number, "message": each.index, "text": each.text}
+                    publish(Delta(run_event.DELTA, number, data))
         raise ModelUnavailable("the model ended its reply without an end")
 
     async def _build(self, *, last: bool) -> BuiltContext:
-        if self._changed:
-            self._fields, self._changed = await self._refreshed(self._fields), False
         entries, summary = self._state.entries, self._state.summary
         fields = self._fields._replace(
             tools=self._finder.tools,
@@ -315,30 +395,32 @@ class Loop:
                 tasks=joined((fields.tasks, _LAST_STEP)),
                 entries=tuple(map(without_calls, entries)),
             )
-        return await build_measured(fields, self._settings.budget, self._counter, self._client)
+        built = await build_measured(fields, self._settings.budget, self._counter, self._client)
+        most, summary = self._settings.budget.request // ENTRY_SHARE, self._state.summary
+        known = summary.id if summary is not None and summary.tokens <= most else None
+        self._state.seen = None if built.first is None else VisibleContext(built.first, most, known)
+        return built
 
-    async def _call(self, calls: Sequence[Call], *, lossless: bool) -> Ran:
+    async def _call(self, calls: Sequence[Call], *, lossless: bool) -> CallOutputs:
         """Run the calls of a reply, until one waits for a person. If it was not read without loss, only those run that
         change nothing. A call whose output is in the thread has ended."""
         known = {call.id: output for call in calls if (output := self._state.outputs.get(call.id)) is not None}
         refused = {} if lossless else {call.id: _REFUSED for call in calls if call.name not in self._reads}
         settled = {**refused, **known}
-        runnable = [call for call in calls if call.id not in settled]
-        for call in calls:
-            if call.id not in refused:
-                self._tell({"event": "call", "id": call.id, "name": call.name, "arguments": call.arguments})
+        first = firsts(calls)
+        runnable = [call for call in calls if call.id not in settled and first[call.id] == call.id]
         ran = await self._runner.run(runnable)
         done = iter(ran.outputs)
         outputs: list[CallOutput] = []
         for call in calls:
-            output = settled.get(call.id) or next(done, None)
+            output = settled.get(call.id) or settled.get(first[call.id]) or next(done, None)
             if output is None:
                 break
+            settled[call.id] = output
             outputs.append(output)
-            self._tell({"event": "output", "id": call.id, "name": call.name, **msgspec.to_builtins(output)})
             if call.name == FIND_TOOL.name:
                 self._finder.promote(str(call.arguments.get("query", "")))
-        return Ran(outputs, ran.waits)
+        return CallOutputs(outputs, ran.waits)
 
     def _reply_messages(self, number: int, reading: AgentReply, calls: Sequence[Call]) -> list[NewMessage]:
         messages = []
@@ -346,19 +428,21 @@ class Loop:
             messages.append(self._new(number, "reasoning", "assistant", "reasoning", (TextPart(reading.reasoning),)))
         if reading.messages:
             said = tuple(map(TextPart, reading.messages))
-            event = told.message(self._log.run_id, number, reading.messages)
+            event = run_event.message(self._log.run_id, number, reading.messages)
             messages.append(self._new(number, "message", "assistant", "message", said, event))
         if calls:
             parts = tuple(
-                ToolCallPart(call.id, call.name, encoded(call.arguments), self._runner.tool_name(call.name))
+                ToolCallPart(call.id, call.name, encoded(call.arguments), self._runner.tool_name(call.name), call.extra)
                 for call in calls
             )
-            events = [self._called(number, call, told.STARTED) for call in calls if call.name != DONE.name]
+            run_id, name_of = self._log.run_id, self._runner.tool_name
+            events = [
+                run_event.tool_started(run_id, number, call.id, name_of(call.name), call.arguments)
+                for call in calls
+                if call.name != DONE.name
+            ]
             messages.append(self._new(number, "calls", "assistant", "tool_call", parts, *events))
         return messages
-
-    def _called(self, number: int, call: Call, state: str) -> LoggedEvent:
-        return told.tool(self._log.run_id, number, call.id, self._runner.tool_name(call.name), state)
 
     def _output_messages(self, number: int, calls: Sequence[Call], outputs: Sequence[CallOutput]) -> list[NewMessage]:
         return [
@@ -368,21 +452,19 @@ class Loop:
                 "tool",
                 "tool_output",
                 (ToolOutputPart(call.id, call.name, output.text, output.status),),
-                self._called(number, call, output.status),
+                run_event.tool_ended(
+                    self._log.run_id, number, call.id, self._runner.tool_name(call.name), output.status, output.text
+                ),
             )
             # Of a call that waits there is none yet, nor of those after it.
             for index, (call, output) in enumerate(zip(calls, outputs, strict=False))
         ]
 
     def _new(
-        self, number: int, key: str, role: Role, kind: MessageKind, parts: tuple[Part, ...], *events: LoggedEvent
+        self, number: int, key: str, role: Role, kind: MessageKind, parts: tuple[Part, ...], *events: RunEvent
     ) -> NewMessage:
         tokens = self._counter.count(text_of(parts)) + MESSAGE_TOKENS
         return NewMessage(role=role, kind=kind, parts=parts, tokens=tokens, key=f"{number}/{key}", events=events)
-
-    def _tell(self, event: RunEvent) -> None:
-        if (publish := self._publisher()) is not None:
-            publish({**event, "run_id": self._log.run_id})
 
 
 def model_step(number: int) -> str:

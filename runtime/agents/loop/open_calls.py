@@ -18,9 +18,9 @@ from runtime.database.sealed import Seal
 from runtime.threads.approvals.approval import APPROVED, Approval
 from runtime.threads.approvals.store import Approvals
 from runtime.threads.content import ToolCallPart, ToolOutputPart
-from runtime.threads.events import told
+from runtime.threads.events import run_event
 from runtime.threads.messages import Message, Messages, NewMessage
-from runtime.threads.step import DONE, INTENDED, Recorded, recorded_in
+from runtime.threads.step import DONE, INTENDED, RecordedStep, recorded_in
 from runtime.threads.thread_write import Writer
 from runtime.tools.model.agent_toolset import DONE as DONE_CALL
 
@@ -55,7 +55,7 @@ class OpenCalls:
             self._messages.store(connection, by, new)
 
     def _output(
-        self, call_id: str, by: Writer, decided: Mapping[str, Approval], begun: Mapping[str, Recorded]
+        self, call_id: str, by: Writer, decided: Mapping[str, Approval], begun: Mapping[str, RecordedStep]
     ) -> CallOutput:
         step, approval = begun.get(step_key(call_id)), decided.get(call_id)
         if step is not None and step.state == DONE and step.result is not None:
@@ -88,6 +88,7 @@ def _message(calls: Message, run_id: str, call_id: str, place: int, output: Call
     step = (calls.key or "").partition("/")[0]
     tokens = len(output.text) // _CHARACTERS_A_TOKEN + MESSAGE_TOKENS
     part = ToolOutputPart(call_id, call.name, output.text, output.status)
-    events = (told.tool(run_id, int(step), call_id, call.tool or call.name, output.status),)
+    name = call.tool or call.name
+    events = (run_event.tool_ended(run_id, int(step), call_id, name, output.status, output.text),)
     key = f"{step}/output/{place}"
     return NewMessage(role="tool", kind="tool_output", parts=(part,), tokens=tokens, key=key, events=events)

@@ -16,10 +16,7 @@ from runtime.models.client import ModelClient
 from runtime.models.model import WindowExceeded
 from runtime.search.embedding.embedder import Embedder
 from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable
-from runtime.tokens import TokenCounter
-
-WINDOW: Final = 8192
-"""Tokens of a window that neither the program nor the service tells."""
+from runtime.token_counter import TokenCounter
 
 _SYSTEM: Final = (
     "You keep the summary of a conversation between a user and an agent. Write the new summary: it absorbs the "
@@ -58,7 +55,7 @@ class Summarizer:
         try:
             return await self._written(self._client, previous, told)
         except WindowExceeded:
-            # The estimate was too low: shorter texts are sent, once.
+            # Shorter texts are sent, once.
             return await self._written(self._client, previous, told)
 
     async def embed(self, text: str) -> tuple[bytes, str] | None:
@@ -76,7 +73,7 @@ class Summarizer:
         count = self._counter.count
         tokens = self._max_words * _TOKENS_A_WORD + _TOKENS_BESIDES
         system = _SYSTEM.format(max_words=self._max_words)
-        window = await client.window() or WINDOW
+        window = (await client.window()).tokens
         room = max(window - tokens - count(system) - _TOKENS_BESIDES, tokens)
         most = min(2 * tokens, room // 2)
         summary = previous
@@ -89,7 +86,9 @@ class Summarizer:
                     prompt, system=system, max_tokens=tokens, owner=self._owner, purpose="summary", count=count
                 )
             except WindowExceeded:
-                self._counter.exceeded(counted, window - tokens)
+                # Unless the service said that it has a smaller window.
+                if (await client.window()).tokens >= window:
+                    self._counter.exceeded(counted, window - tokens)
                 raise
             if reply.usage.tokens_in:
                 self._counter.learn(counted, reply.usage.tokens_in)

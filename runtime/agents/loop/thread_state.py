@@ -8,18 +8,24 @@ from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import Final
 
+from msgspec import structs
+
 from runtime.agents.context.fields import Entry
 from runtime.agents.loop.call import CallOutput
+from runtime.agents.loop.refused_messages import without_refused
 from runtime.agents.loop.transcript import Group, calls_without_output, entries_of, group_of
 from runtime.threads.content import ToolCallPart, ToolOutputPart
 from runtime.threads.messages import Message, Messages, NewMessage
 from runtime.threads.run_log import RunLog
 from runtime.threads.summaries import NewSummary, Summaries, Summary
 from runtime.threads.thread import Thread
+from runtime.tools.context import VisibleContext
+from runtime.tools.model.agent_toolset import QUOTING
 
 LOADED_TOKENS: Final = 1_000_000
 """Tokens of messages that are loaded at most. What is older than that and not summarized is left out."""
 
+_NOT_SUMMARIZED: Final = "[what was stored; a tool reads it again]"
 _POSITION: Final = attrgetter("position")
 _GROUP: Final = attrgetter("group")
 
@@ -44,21 +50,27 @@ class ThreadState:
         """What the run answers."""
         self.entries: tuple[Entry, ...] = ()
         """The messages as entries of a context."""
+        self.seen: VisibleContext | None = None
+        """What of the thread is in the newest context; None before there is one."""
         self.outputs: Mapping[str, CallOutput] = {}
         """What earlier attempts of this run have stored, by the ids of the calls."""
         self.waiting: tuple[str, ...] = ()
         """The tools whose calls of other turns wait for a person, each once."""
+        self.block_rooms: Mapping[str, int] = {}
+        """See `BuiltContext`: of the newest context."""
         self._open_runs: frozenset[str] = frozenset()
         self._open_calls: dict[str, int] = {}
         """The positions of calls whose turns go on, until they have an output."""
         self._loaded: list[Message] = []
+        self._absorbed = 0
         self._begins: dict[Group, int] = {}
 
     async def load(self) -> None:
         """Read the newest summary, and the messages after it. The cost does not depend on the thread's length."""
         self.summary = await self._summaries.latest(self.thread)
         after = -1 if self.summary is None else self.summary.last_position
-        self._loaded = await self._messages.newest_within(self.thread, LOADED_TOKENS, after=after)
+        loaded = await self._messages.newest_within(self.thread, LOADED_TOKENS, after=after)
+        self._loaded = without_refused(loaded, self._log.run_id)
         await self._look_at_open_calls()
         if self._log.attempt > 1:
             self.outputs = _outputs(await self._messages.of_run(self.thread, self._log.run_id))
@@ -107,8 +119,21 @@ class ThreadState:
         self.entries = (*self.entries[:settled], *self._entries_of(changed))
 
     def older(self, position: int) -> list[Entry]:
-        """Return the messages before a position for a summary, with the calls apart from what was said."""
-        return entries_of(self._until(position), native=True, open_runs=self._open_runs)
+        """Return the messages before a position for a summary, with the calls apart from what was said, and without
+        what can be read again where it is stored: it may be deleted there."""
+        messages = map(_unquoted, self._until(position))
+        return entries_of(messages, native=True, open_runs=self._open_runs)
+
+    @property
+    def message_count(self) -> int:
+        """Number of messages in the thread, those of this attempt included."""
+        stored = self._loaded[-1].position + 1 if self._loaded else 0
+        return self.thread.message_count + max(stored - self.thread.length, 0)
+
+    @property
+    def summary_count(self) -> int:
+        """Number of summaries of the thread, those of this attempt included."""
+        return self.thread.summary_count + self._absorbed
 
     def absorbable(self, old: Sequence[Entry]) -> Sequence[Entry]:
         """Return those of the oldest entries that a summary may absorb: those before the first call that waits."""
@@ -132,11 +157,12 @@ class ThreadState:
         self.summary = await self._summaries.append(
             self.thread, new, run_id=self._log.run_id, attempt=self._log.attempt
         )
+        self._absorbed += 1
         self._loaded = self._loaded[len(old) :]
         self.entries = tuple(entry for entry in self.entries if entry.group >= before)
 
     def _entries_of(self, messages: Sequence[Message]) -> list[Entry]:
-        return entries_of(messages, native=self._native, open_runs=self._open_runs)
+        return entries_of(messages, native=self._native, open_runs=self._open_runs, own=self._log.run_id)
 
     def _until(self, position: int) -> list[Message]:
         return self._loaded[: bisect_left(self._loaded, position, key=_POSITION)]
@@ -146,6 +172,16 @@ async def open_runs(messages: Messages, calls: Mapping[str, Message]) -> frozens
     """Return the runs of these calls without an output that wait for a person. `calls`: by their ids."""
     run_ids = {message.run_id for message in calls.values() if message.run_id is not None}
     return await messages.asking_runs(run_ids) if run_ids else frozenset()
+
+
+def _unquoted(message: Message) -> Message:
+    parts = tuple(
+        structs.replace(part, text=_NOT_SUMMARIZED)
+        if isinstance(part, ToolOutputPart) and part.name in QUOTING and part.status == "ok"
+        else part
+        for part in message.parts
+    )
+    return structs.replace(message, parts=parts)
 
 
 def _outputs(messages: Sequence[Message]) -> dict[str, CallOutput]:

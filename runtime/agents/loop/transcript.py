@@ -29,12 +29,14 @@ Group = tuple[str | None, str]
 """What the messages of one group have in common: the run and the step, or the message alone."""
 
 
-def entries_of(messages: Iterable[Message], *, native: bool, open_runs: Collection[str] = ()) -> list[Entry]:
+def entries_of(
+    messages: Iterable[Message], *, native: bool, open_runs: Collection[str] = (), own: str | None = None
+) -> list[Entry]:
     """Return the messages as a model reads them, oldest first. The messages of one step of a run are one group.
 
     `native`: calls and outputs have the form of the model's own interface; otherwise they are text. `open_runs`: runs
-    that go on, whose calls without an output wait for a person. Reasoning is left out: a model does not read its
-    earlier reasoning.
+    that go on, whose calls without an output wait for a person. `own`: the run that reads them. Reasoning is left out,
+    except for that with native calls of this run, which some services want back.
 
     The output of a call that waited while other turns ran is a group of its own, where it was stored: what a model read
     before stays as it was, and what is new comes last.
@@ -55,7 +57,7 @@ def entries_of(messages: Iterable[Message], *, native: bool, open_runs: Collecti
         current[key].append(message)
         calls |= {part.id: part for part in message.parts if isinstance(part, ToolCallPart)}
     late = _late_outputs(groups)
-    return [entry for together in groups for entry in _entries(together, calls, late, open_runs, native=native)]
+    return [entry for group in groups for entry in _entries(group, calls, late, open_runs, own, native=native)]
 
 
 def group_of(message: Message) -> Group:
@@ -94,6 +96,7 @@ def _entries(
     calls: Mapping[str, ToolCallPart],
     late: Collection[str],
     open_runs: Collection[str],
+    reader: str | None,
     *,
     native: bool,
 ) -> Iterator[Entry]:
@@ -102,7 +105,12 @@ def _entries(
     own = [message for message in messages if message.role == "assistant" and message.kind != "reasoning"]
     said = [part for message in own for part in message.parts]
     if own:
-        yield _own_entry(own[0].position, said, group, native=native)
+        entry = _own_entry(own[0].position, said, group, native=native)
+        if own[0].run_id == reader:
+            thoughts = (message.text for message in messages if message.kind == "reasoning")
+            yield entry._replace(reasoning=joined(thoughts) if entry.calls else "")
+        else:
+            yield entry._replace(calls=tuple(ToolCall(call.id, call.name, call.arguments) for call in entry.calls))
     # Services refuse a call without its output, and an output without its call. Either may be missing: `done` has no
     # output, a run may have ended between them, a call may wait for a person, and a person may have deleted one.
     waiting = {part.id: part for part in said if isinstance(part, ToolCallPart) and (native or part.name != DONE.name)}
@@ -135,7 +143,7 @@ def _own_entry(position: int, said: Sequence[Part], group: int, *, native: bool)
     calls = [part for part in said if isinstance(part, ToolCallPart)]
     if native:
         # Services refuse names in another form, and a model may have invented one.
-        made = tuple(ToolCall(call.id, model_name(call.name), call.arguments) for call in calls)
+        made = tuple(ToolCall(call.id, model_name(call.name), call.arguments, call.extra) for call in calls)
         return Entry(position, "assistant", joined(texts), group, made)
     written = {
         "messages": texts,

@@ -25,20 +25,22 @@ BLANK: Final = "".join(filter(str.isspace, map(chr, range(0x3001)))) + "\ufeff\u
 class AgentCall(Struct, frozen=True):
     """A call of a tool. `id`: unique in its reply. `name`: of a known tool where the reply's name stands for one.
 
-    `arguments`: JSON values, not validated. They are at most 64 levels deep and contain no lone surrogates.
+    `arguments`: JSON values, not validated. They are at most 64 levels deep and contain no lone surrogates. `extra`:
+    see `ToolCall.extra`.
     """
 
     id: str
     name: str
     arguments: dict[str, Any]
+    extra: dict[str, Any] = {}
 
 
 class AgentReply(Struct, frozen=True, kw_only=True):
     """The reading of a reply. `messages`: none of them blank. `calls`: in the order of the reply.
 
     `lossless`: the calls are as the model meant them, so those that change something may run. False if the reply was
-    cut off, or was read by guessing. `reasoning`: what the model wrote for itself. `corrections`: replies that were
-    asked for after the first one.
+    cut off, or was read by guessing. `lost`: a part that was meant as a call, or as messages, could not be read at all.
+    `reasoning`: what the model wrote for itself. `corrections`: replies that were asked for after the first one.
     """
 
     messages: tuple[str, ...]
@@ -46,5 +48,6 @@ class AgentReply(Struct, frozen=True, kw_only=True):
     rung: Rung
     lossless: bool
     problem: Problem | None = None
+    lost: bool = False
     reasoning: str = ""
     corrections: int = 0

@@ -6,8 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from runtime.agents.reply.json_text.relaxed import number, whole
-from runtime.agents.reply.reply_values import value_of
+from runtime.agents.reply.relaxed_json import number, read_whole, whole
 from runtime.memory.item import well_formed
 
 _NUMBER: Final = re.compile(r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\Z", re.ASCII)
@@ -28,6 +27,28 @@ def converted(value: Any, schema: Mapping[str, Any]) -> Any:
     if kind in types or (kind == "integer" and "number" in types):
         return _converted_inside(value, _schema_of(kind, schema))
     return _cast(value, kind, types, schema)
+
+
+def client_arguments(given: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of an MCP client, converted by the whole schema of a tool's parameters: its model does not
+    see how the client wrote them, and cannot correct it.
+
+    An empty text is null where null is allowed and an empty text is not: clients send it for optional fields.
+    """
+    properties = schema["properties"]
+    return {
+        name: _empty_as_null(converted(value, part), part) if (part := properties.get(name)) else value
+        for name, value in given.items()
+    }
+
+
+def _empty_as_null(value: Any, schema: Mapping[str, Any]) -> Any:
+    if value != "" or "null" not in _types(schema):
+        return value
+    texts = (each for each in _alternatives(schema) if each.get("type") == "string")
+    return (
+        None if all(each.get("minLength") or {"pattern", "enum", "format"} & each.keys() for each in texts) else value
+    )
 
 
 def _cast(value: Any, kind: str, types: set[str], schema: Mapping[str, Any]) -> Any:
@@ -58,7 +79,7 @@ def _from_text(text: str, types: set[str], schema: Mapping[str, Any]) -> Any:
         if isinstance(found, int) or (isinstance(found, float) and "number" in types):
             return found
     if types & {"array", "object"} and plain[:1] in ("[", "{"):
-        value, exact = value_of(plain)
+        value, exact = read_whole(plain)
         if exact and _type_of(value) in types:
             return converted(value, schema)
     if "array" in types and plain and not any(mark in plain for mark in ",;\n[{"):

@@ -12,7 +12,8 @@ from runtime.agents.reply.agent_reply import AgentReply, ToolCalling
 from runtime.agents.reply.instructions import reply_instructions, tool_list
 from runtime.agents.reply.reading import read_reply
 from runtime.agents.reply.reply_schema import reply_schema
-from runtime.models.model import WindowExceeded
+from runtime.errors import GiveUp
+from runtime.models.model import RequestRefused, WindowExceeded
 from runtime.models.request import Message, Reply, Request, ToolSchema
 
 MAX_CORRECTIONS: Final = 2
@@ -23,6 +24,10 @@ _SHOWN: Final = 2_000
 
 Ask = Callable[[Request], Awaitable[Reply]]
 """Sends a request to the model, and returns its reply."""
+
+
+class ReplyUsedUp(GiveUp):
+    """The reply was cut off before it said anything. The same request would have no other reply."""
 
 
 async def read_with_corrections(
@@ -37,9 +42,18 @@ async def read_with_corrections(
     """Return the reading of the `reply` to `request`, after at most two corrections where it needs them.
 
     `reads`: names of the tools that change nothing. Without a correction that can be read, or that fits into the
-    model's window, the result is the reading of the first reply. Raises what `ask` raises otherwise.
+    model's window, the result is the reading of the first reply. Raises what `ask` raises otherwise, ReplyUsedUp, and
+    RequestRefused for a reply that the service withheld.
     """
     first = read_reply(reply, tools, calling)
+    says_nothing = not first.messages and not first.calls
+    if says_nothing and reply.finish == "length":
+        what = "for its reasoning" if first.reasoning else "and said nothing"
+        raise ReplyUsedUp(
+            f"the model used all {request.max_tokens} tokens of its reply {what}",
+            hint="`context { reply_tokens }` of the agent allows more; `reasoning low` of some models lets them reason "
+            "less",
+        )
     reading, count = first, 0
     while needs_correction(reading, reads) and count < MAX_CORRECTIONS and _length(reply) <= MAX_CHARACTERS:
         try:
@@ -51,6 +65,8 @@ async def read_with_corrections(
         if not needs_correction(reading, reads):
             reasoning = first.reasoning or reading.reasoning
             return msgspec.structs.replace(reading, corrections=count, reasoning=reasoning)
+    if says_nothing and reply.finish == "filtered":
+        raise RequestRefused("the model's service withheld the reply, which its filter of contents refused")
     return msgspec.structs.replace(first, corrections=count)
 
 
@@ -64,7 +80,7 @@ def needs_correction(reading: AgentReply, reads: Collection[str] = ()) -> bool:
         return False
     if reading.calls:
         return any(call.name not in reads for call in reading.calls)
-    return not reading.messages or (reading.problem == "malformed" and reading.rung == "text")
+    return not reading.messages or reading.lost or (reading.problem == "malformed" and reading.rung == "text")
 
 
 def correction(
@@ -76,7 +92,7 @@ def correction(
     or is empty is asked for again in its conversation, so that a call is never completed by guessing. `repeated`: the
     first correction failed; a repetition at the temperature 0 would, too.
     """
-    if reading.problem != "malformed":
+    if reading.problem != "malformed" or not _text(reply):
         return msgspec.structs.replace(request, messages=(*request.messages, *_once_more(reply, reading)))
     instructions = (
         "Put a reply into its required form. Keep its meaning and its words: every message and every tool call that it "
@@ -100,6 +116,9 @@ def correction(
 
 
 def _once_more(reply: Reply, reading: AgentReply) -> tuple[Message, ...]:
+    if reading.problem == "malformed":
+        said = "Your reply could not be read, because it did not keep to the form. Nothing of it was done. Reply again."
+        return (Message("user", said),)
     if reading.problem == "empty" or not _text(reply):
         return (Message("user", "Your reply was empty. Reply again."),)
     return (

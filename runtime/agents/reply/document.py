@@ -9,7 +9,7 @@ from typing import Any, Final
 from msgspec import Struct, field
 
 from runtime.agents.reply.agent_reply import BLANK
-from runtime.agents.reply.json_text.relaxed import BrokenJson, Reader, TooComplex
+from runtime.agents.reply.relaxed_json import BrokenJson, Reader, TooComplex
 from runtime.agents.reply.text_marks import (
     CALL_END,
     CALL_HEAD,
@@ -29,15 +29,13 @@ MAX_MARKS: Final = 5_000
 
 _SEPARATORS: Final = BLANK + ",;.:()[]{}`'\"-*_"
 _VISIBLE: Final = re.compile(r"\S")
-_FENCES: Final = re.compile(r"(?:```+|~~~+)[ \t]*[\w+-]*|`")
-_MARKS: Final = re.compile(rf"{_FENCES.pattern}|</?[\w:-]{{1,40}}>")
-_MORE_MEMBERS: Final = re.compile(r"\s*[,，]\s*[\"'“]?(?:tool_calls|messages)[\"'”]?\s*[:：]")
+_MARKS: Final = re.compile(r"(?:```+|~~~+)[ \t]*[\w+-]*|`|</?[\w:-]{1,40}>")
 
 Recognize = Callable[[Any, bool], bool]
 """Says whether a value is part of a reply. The flag: it is marked as a tool call."""
 
 
-class Found(Struct):
+class ReplyJson(Struct):
     """A value that is part of a reply, and its text. `tagged`: it is marked as a tool call."""
 
     value: Any
@@ -45,10 +43,9 @@ class Found(Struct):
     tagged: bool = False
 
 
-class Other(Struct):
-    """JSON that is not part of a reply, and its text."""
+class OtherJson(Struct):
+    """JSON that is not part of a reply."""
 
-    value: Any
     text: str
 
 
@@ -65,20 +62,20 @@ class Document(Struct, kw_only=True):
     """
 
     reader: Reader
-    parts: list[str | Found | Other | Mark] = field(default_factory=list)
+    parts: list[str | ReplyJson | OtherJson | Mark] = field(default_factory=list)
     reasoning: list[str] = field(default_factory=list)
     open_reasoning: str | None = None
     incomplete: bool = False
 
     @property
-    def values(self) -> list[Found]:
+    def values(self) -> list[ReplyJson]:
         """The values that are part of a reply."""
-        return [part for part in self.parts if isinstance(part, Found)]
+        return [part for part in self.parts if isinstance(part, ReplyJson)]
 
     @property
     def text(self) -> str:
         """The text with all that is in it, except for reasoning and the tokens of templates."""
-        texts = [part if isinstance(part, str) else part.text for part in self.parts if not isinstance(part, Found)]
+        texts = [part if isinstance(part, str) else part.text for part in self.parts if not isinstance(part, ReplyJson)]
         return "".join(texts).strip(BLANK)
 
     @property
@@ -91,7 +88,7 @@ class Document(Struct, kw_only=True):
         """The texts before, between and after values, without those of marks and punctuation only."""
         texts = [""]
         for part in self.parts:
-            if isinstance(part, Found):
+            if isinstance(part, ReplyJson):
                 texts[-1] = FENCE_BEFORE.sub("", texts[-1])
                 texts.append("")
             elif not isinstance(part, Mark):
@@ -104,22 +101,22 @@ class Document(Struct, kw_only=True):
         found = False
         for index in self._before_text():
             part = self.parts[index]
-            if isinstance(part, Found) and not part.tagged and is_call(part.value):
-                self.parts[index] = Other(part.value, part.text)
+            if isinstance(part, ReplyJson) and not part.tagged and is_call(part.value):
+                self.parts[index] = OtherJson(part.text)
                 found = True
         return found
 
     def goes_on_after(self, has_calls: Callable[[Any], bool]) -> bool:
         """True if text follows a value that has calls."""
         before = [self.parts[index] for index in self._before_text()]
-        return any(isinstance(part, Found) and has_calls(part.value) for part in before)
+        return any(isinstance(part, ReplyJson) and has_calls(part.value) for part in before)
 
     def _before_text(self) -> range:
         """Return the indexes of the parts before the last one that is text, more than fences, tags and punctuation, or
         other JSON."""
         for index in reversed(range(len(self.parts))):
             part = self.parts[index]
-            if isinstance(part, Other) or (isinstance(part, str) and _MARKS.sub("", part).strip(_SEPARATORS)):
+            if isinstance(part, OtherJson) or (isinstance(part, str) and _MARKS.sub("", part).strip(_SEPARATORS)):
                 return range(index)
         return range(0)
 
@@ -128,25 +125,19 @@ class Document(Struct, kw_only=True):
         """The text that is neither a reply nor other JSON."""
         return "\n".join(part for part in self.parts if isinstance(part, str))
 
-    @property
-    def only(self) -> Found | Other | None:
-        """The value of a text that is this value and a fence."""
-        values = [part for part in self.parts if isinstance(part, Found | Other)]
-        return values[0] if len(values) == 1 and not _FENCES.sub("", self.unread).strip(BLANK) else None
 
-
-def find_parts(text: str, tools: Collection[str], recognize: Recognize, joined: frozenset[str]) -> Document:
-    """Return the parts of a text. `tools`: names of known tools. `joined`: as of `Reader`."""
-    return _Scanner(text, tools, recognize, joined).document
+def find_parts(text: str, tools: Collection[str], recognize: Recognize) -> Document:
+    """Return the parts of a text. `tools`: names of known tools."""
+    return _Scanner(text, tools, recognize).document
 
 
 class _Scanner:
     """One pass over a text. Attempts to read JSON that fail are limited in number and in length."""
 
-    def __init__(self, text: str, tools: Collection[str], recognize: Recognize, joined: frozenset[str]) -> None:
+    def __init__(self, text: str, tools: Collection[str], recognize: Recognize) -> None:
         self._text = text
         self._recognize = recognize
-        self._reader = Reader(text, joined)
+        self._reader = Reader(text)
         self.document = Document(reader=self._reader)
         self._prose_from = 0
         self._tagged = False
@@ -154,7 +145,7 @@ class _Scanner:
         self._reasoned_until = 0
         names = "|".join(map(re.escape, tools))
         calls = rf"|^[ \t]*(?:{names})\(" if names else ""
-        self._begin = re.compile(rf"[<\[{{◁｛［【]|^Action:{calls}|\Z", re.MULTILINE)
+        self._begin = re.compile(rf"[<\[{{]{calls}|\Z", re.MULTILINE)
         self._scan()
 
     def _scan(self) -> None:
@@ -189,7 +180,7 @@ class _Scanner:
             self._add_prose(at)
             self._prose_from = token.end()
             return token.end()
-        if text[at] in "<◁A":
+        if text[at] == "<":
             return at + 1
         return self._json(at)
 
@@ -231,17 +222,11 @@ class _Scanner:
                 reader.restore(before)
                 return self._after_failure(at, end)
             self._add_prose(at)
-            self.document.parts.append(Other(value, self._text[at:end]))
+            self.document.parts.append(OtherJson(self._text[at:end]))
             self._prose_from = end
             return end
         self._add_prose(at)
-        while isinstance(value, dict) and _MORE_MEMBERS.match(self._text, end):
-            try:
-                end = reader.members(end, value)
-            except BrokenJson:
-                reader.guessed = True
-                break
-        self._add_value(Found(value, self._text[at:end], self._tagged), end)
+        self._add_value(ReplyJson(value, self._text[at:end], self._tagged), end)
         return end
 
     def _after_failure(self, at: int, reached: int) -> int:
@@ -270,7 +255,7 @@ class _Scanner:
             reader.unclosed += [call, arguments]
         self._add_prose(head.start())
         end = CALL_END.match(text, reader.space(at))
-        self._add_value(Found(call, text[head.start() : at], tagged=True), end.end() if end else at)
+        self._add_value(ReplyJson(call, text[head.start() : at], tagged=True), end.end() if end else at)
         return self._prose_from
 
     def _parameters(self, at: int, arguments: dict[str, Any]) -> int:
@@ -285,7 +270,7 @@ class _Scanner:
             self._reader.unclosed.append(arguments)
         return at
 
-    def _add_value(self, found: Found, end: int) -> None:
+    def _add_value(self, found: ReplyJson, end: int) -> None:
         self.document.parts.append(found)
         self._tagged = False
         self._prose_from = end

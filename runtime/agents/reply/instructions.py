@@ -7,50 +7,28 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from runtime.models.request import ToolSchema
+from runtime.tools.model.signature import signature
 
 
 def reply_instructions(tools: Sequence[ToolSchema]) -> str:
     """Return how to reply in JSON, with an example that calls one of `tools`."""
     if not tools:
-        return 'Reply with one JSON object and nothing else:\n{"messages": ["your answer"]}'
+        return 'Reply with one JSON object only:\n{"messages": ["your answer"]}'
     return (
-        "Reply with one JSON object and nothing else, like this:\n"
+        "Reply with one JSON object only, like this:\n"
         f"{json.dumps(_example(tools), ensure_ascii=False)}\n"
-        "`messages`: what you say, one text each; [] to say nothing yet.\n"
-        "`tool_calls`: the tools to call now, each by its name with its `args`; [] to call none. "
-        "You receive their results and continue."
+        "`messages`: what you say; [] to say nothing yet.\n"
+        "`tool_calls`: the tools to call now; [] for none. You receive their results and continue."
     )
 
 
 def tool_list(tools: Sequence[ToolSchema]) -> str:
-    """Return one line for each tool: its name, its parameters with their types, and the begin of its description.
-
-    `?` marks a parameter that may be omitted.
-    """
-    return "\n".join(f"- {tool.name}({_parameters(tool.parameters)}): {_first_line(tool)}" for tool in tools)
+    """Return one line for each tool: its signature, and the begin of its description."""
+    return "\n".join(f"- {signature(tool)}: {_first_line(tool)}" for tool in tools)
 
 
 def _first_line(tool: ToolSchema) -> str:
     return tool.description.strip().partition("\n")[0]
-
-
-def _parameters(schema: Mapping[str, Any]) -> str:
-    required = set(schema.get("required", ()))
-    properties: Mapping[str, Any] = schema.get("properties", {})
-    return ", ".join(
-        f"{name}{'' if name in required else '?'}: {_type_name(each)}" for name, each in properties.items()
-    )
-
-
-def _type_name(schema: Mapping[str, Any]) -> str:
-    if "enum" in schema:
-        return " | ".join(json.dumps(each, ensure_ascii=False) for each in schema["enum"])
-    if inner := [*schema.get("anyOf", ()), *schema.get("oneOf", ())]:
-        return " | ".join(dict.fromkeys(_type_name(each) for each in inner if each.get("type") != "null"))
-    kind = schema.get("type", "any")
-    if kind == "array":
-        return f"list of {_type_name(schema.get('items', {}))}"
-    return " | ".join(kind) if isinstance(kind, list) else str(kind)
 
 
 def _example(tools: Sequence[ToolSchema]) -> dict[str, Any]:

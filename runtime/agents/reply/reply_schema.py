@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 from runtime.models.request import ToolSchema
@@ -15,7 +16,8 @@ _KEPT: Final = frozenset({"type", "enum", "const", "required", "additionalProper
 """What services turn into a grammar. The tools check the rest."""
 
 
-def reply_schema(tools: Sequence[ToolSchema], max_arguments: int = MAX_ARGUMENTS) -> dict[str, Any]:
+@lru_cache(maxsize=64)
+def reply_schema(tools: tuple[ToolSchema, ...], max_arguments: int = MAX_ARGUMENTS) -> Mapping[str, Any]:
     """Return the schema of a reply with calls of `tools`; without tools, of messages only.
 
     Messages come before calls, and a name before its arguments: the model writes in this order. If the arguments'
@@ -25,6 +27,28 @@ def reply_schema(tools: Sequence[ToolSchema], max_arguments: int = MAX_ARGUMENTS
     if tools:
         properties["tool_calls"] = {"type": "array", "items": _call(tools, max_arguments)}
     return _object(properties)
+
+
+@lru_cache(maxsize=64)
+def short_reply_schema(tools: tuple[ToolSchema, ...]) -> Mapping[str, Any]:
+    """Return `reply_schema` for a service that reads it as a part of the prompt.
+
+    That objects have no other properties is said only if all parameters are required: otherwise OpenAI does not hold
+    the model to the schema anyway.
+    """
+    schema = reply_schema(tools)
+    is_strict = all(
+        set(each.parameters.get("properties", ())) == set(each.parameters.get("required", ())) for each in tools
+    )
+    return schema if is_strict else _open(schema)
+
+
+def _open(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return list(map(_open, schema))
+    if not isinstance(schema, dict):
+        return schema
+    return {name: _open(each) for name, each in schema.items() if name != "additionalProperties" or each is not False}
 
 
 def _call(tools: Sequence[ToolSchema], max_arguments: int) -> dict[str, Any]:

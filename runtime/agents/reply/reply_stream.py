@@ -13,7 +13,7 @@ from runtime.agents.reply.text_marks import REASONING, REASONING_END, end_of_rea
 from runtime.memory.item import well_formed
 
 _LONGEST_MARK: Final = 16
-_MARK_BEGIN: Final = re.compile(r"(?:<\|?|\[|◁)[a-zA-Z:]{0,12}\Z")
+_MARK_BEGIN: Final = re.compile(r"(?:<[|/]?|\[/?)[a-zA-Z:]{0,12}\Z")
 """The end of a text that may become a mark."""
 
 _LONGEST_ESCAPE: Final = 12
@@ -29,7 +29,7 @@ _SPACE: Final = re.compile(r"\s+")
 _State = Literal["outside", "reasoning", "member", "key", "colon", "list", "message", "value", "string"]
 
 
-class Shown(Struct, frozen=True):
+class MessagePart(Struct, frozen=True):
     """Text to add to the message at `index`. A message is complete when one of a higher index begins."""
 
     index: int
@@ -43,8 +43,12 @@ class ReplyStream:
     another one nothing or something else may be shown; the reading of the whole reply counts.
     """
 
-    def __init__(self, calling: ToolCalling = "json") -> None:
+    def __init__(self, calling: ToolCalling = "json", *, held: bool = False) -> None:
+        """`held`: a native reply may begin with reasoning that has no mark, so nothing is shown before its end."""
         self._native = calling == "native"
+        self._held = held and self._native
+        self.has_unopened_reasoning = False
+        """The end of a reasoning was found without its begin."""
         self._buffer = ""
         self._at = 0
         self._state: _State = "outside"
@@ -55,9 +59,9 @@ class ReplyStream:
         self._blank: list[str] = []
         self._index = -1
         self._begun = False
-        self._out: list[Shown] = []
+        self._out: list[MessagePart] = []
 
-    def feed(self, part: str) -> list[Shown]:
+    def feed(self, part: str) -> list[MessagePart]:
         """Return what can be shown with the next part of the text."""
         self._buffer = self._buffer[self._at :] + part
         self._at = 0
@@ -89,8 +93,14 @@ class ReplyStream:
 
     def _outside(self) -> bool:
         begin = REASONING.search(self._buffer, self._at)
+        end = REASONING_END.search(self._buffer, self._at) if self._native else None
+        if end is not None and (begin is None or end.start() < begin.start()):
+            self.has_unopened_reasoning, self._held = True, False
+            self._at = end.end()
+            return True
         brace = -1 if self._native else self._buffer.find("{", self._at)
         if begin is not None and not 0 <= brace < begin.start():
+            self._held = False
             self._plain(begin.start())
             self._at = begin.end()
             self._end = end_of_reasoning(begin)
@@ -100,6 +110,9 @@ class ReplyStream:
             self._at = brace + 1
             self._state = "member"
             return True
+        if self._held:
+            self._at = max(self._at, len(self._buffer) - _LONGEST_MARK)
+            return False
         held = _MARK_BEGIN.search(self._buffer, max(self._at, len(self._buffer) - _LONGEST_MARK))
         self._plain(held.start() if held else len(self._buffer))
         return False
@@ -227,7 +240,7 @@ class ReplyStream:
             self._begun = True
         if self._out and self._out[-1].index == self._index:
             text = self._out.pop().text + text
-        self._out.append(Shown(self._index, text))
+        self._out.append(MessagePart(self._index, text))
 
 
 def _unescaped(content: str) -> str:

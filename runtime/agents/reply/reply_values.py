@@ -4,42 +4,26 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any, Final
 
 from msgspec import Struct, field
 
-from runtime.agents.reply.json_text.relaxed import BrokenJson, Reader
-from runtime.agents.reply.tool_names import ToolNames
+from runtime.models.request import ToolSchema
 
-_MESSAGES: Final = frozenset({"messages", "message"})
-_CALLS: Final = frozenset({"toolcalls", "toolcall", "functioncalls", "functioncall", "tooluse", "calls"})
-_TEXTS: Final = ("content", "text", "response", "reply", "answer", "finalanswer", "output", "value", "say", "assistant")
-_NAMES: Final = ("name", "tool", "toolname", "function", "functionname", "action", "recipientname")
-_ARGUMENTS: Final = (
-    "args",
-    "arguments",
-    "parameters",
-    "params",
-    "input",
-    "kwargs",
-    "toolinput",
-    "actioninput",
-    "toolargs",
-    "toolarguments",
-    "toolparameters",
-)
-_BESIDE: Final = frozenset({"id", "type", "index", "callid", "toolcallid", "tooluseid"})
+_MESSAGES: Final = ("messages", "message")
+_CALLS: Final = ("tool_calls", "tool_call")
+_TEXTS: Final = ("content", "text", "response", "answer")
+_NAMES: Final = ("name", "function")
+_ARGUMENTS: Final = ("args", "arguments", "parameters", "input")
+_BESIDE: Final = frozenset({"id", "type", "index", "call_id", "tool_call_id", *_NAMES, *_ARGUMENTS})
 """Keys of a call that are no arguments."""
 _NOT_SHOWN: Final = frozenset({"user", "human", "system", "tool", "developer", "function"})
 """Roles of messages that a model repeats or invents, and does not say."""
 _NONE: Final = frozenset({"", "none", "null", "n/a", "[]", "{}"})
 _NAME: Final = re.compile(r"[\w.-]{1,64}\Z")
-_MAX_WRAPPERS: Final = 3
 MAX_CALLS: Final = 128
 """Maximum number of calls of a value. A model that writes more repeats itself."""
-
-JOINED: Final = frozenset({"messages", "tool_calls"})
-"""Keys that models write twice, with a part of the list each."""
 
 
 class RawCall(Struct):
@@ -53,17 +37,19 @@ class RawCall(Struct):
 
 
 class Contents(Struct):
-    """What a value says. `unreadable`: something in it is neither."""
+    """What a value says. `unreadable`: something in it is neither. `lost`: something in it was meant as a call, or as
+    messages, and is left out."""
 
     messages: list[str] = field(default_factory=list)
     calls: list[RawCall] = field(default_factory=list)
     unreadable: bool = False
+    lost: bool = False
 
 
 class ValueReader:
-    """Reads values with the tools of a request."""
+    """Reads values with the tools of a request, by name."""
 
-    def __init__(self, tools: ToolNames) -> None:
+    def __init__(self, tools: Mapping[str, ToolSchema]) -> None:
         self._tools = tools
 
     def recognizes(self, value: Any, tagged: bool) -> bool:
@@ -72,13 +58,13 @@ class ValueReader:
             return bool(value) and all(isinstance(each, dict) and self.recognizes(each, tagged) for each in value)
         if not isinstance(value, dict):
             return False
-        return self._wraps(value, {"messages", *_CALLS}, _MAX_WRAPPERS) or self._is_call(value, known=not tagged)
+        return self._envelope_of(value) is not None or self._is_call(value, known=not tagged)
 
     def is_call_only(self, value: Any) -> bool:
         """True if a value is a call, or calls, without the form that was asked for."""
         if isinstance(value, list):
             return all(map(self.is_call_only, value))
-        return isinstance(value, dict) and not self._wraps(value, {"messages", *_CALLS}, _MAX_WRAPPERS)
+        return isinstance(value, dict) and self._envelope_of(value) is None
 
     def read(self, value: Any) -> Contents | None:
         """Return what a value says, or None if it is not a reply. Here also as a model may mean it only where its
@@ -104,62 +90,57 @@ class ValueReader:
         return contents
 
     def _object(self, value: dict[str, Any], contents: Contents) -> Contents | None:
-        plain = {_plain(key): each for key, each in value.items()}
-        if not value:
-            return contents
-        if self._is_call(value, known=False) and not plain.keys() & {"messages", *_CALLS}:
+        if (envelope := self._envelope_of(value)) is not None:
+            for key in _MESSAGES:
+                if isinstance(text := envelope.get(key), int | float):
+                    contents.lost = True
+                else:
+                    self._message(text, contents)
+            for key in _CALLS:
+                self._calls(envelope.get(key), contents)
+            if not envelope.keys() & set(_MESSAGES):
+                self._message(_first(envelope, _TEXTS), contents)
+        elif self._is_call(value, known=False):
             self._call(value, contents)
-        elif any(self._is_content(key, each) for key, each in plain.items() if key in _MESSAGES | _CALLS):
-            self._envelope(plain, contents)
-        elif wrapped := [each for each in value.values() if isinstance(each, dict) and self.recognizes(each, False)]:
-            for each in wrapped:
-                extend(contents, self.read(each) or Contents(unreadable=True))
-        elif all(self._tools.find(key) and isinstance(each, dict) for key, each in value.items()):
-            self._calls(value, contents)
-        else:
-            texts = [plain[key] for key in _TEXTS if key in plain]
-            if len(texts) != 1 or not isinstance(texts[0], str | list):
+        elif value:
+            if not isinstance(text := _first(value, _TEXTS), str | list):
                 return None
-            self._message(texts[0], contents)
+            self._message(text, contents)
         return contents
 
-    def _envelope(self, plain: dict[str, Any], contents: Contents) -> None:
-        """Read messages and calls by their keys, or by similar ones."""
-        for key, each in plain.items():
-            if key in _MESSAGES:
-                self._message(_list_of_texts(each), contents)
-            elif key in _CALLS:
-                self._calls(each, contents)
-        if not plain.keys() & _MESSAGES:
-            self._message(next((plain[key] for key in _TEXTS if key in plain), None), contents)
-
-    def _wraps(self, value: dict[str, Any], keys: set[str], levels: int) -> bool:
-        """True if an object has one of `keys`, or the only object in it does."""
-        if any(self._is_content(_plain(key), each) for key, each in value.items() if _plain(key) in keys):
-            return True
+    def _envelope_of(self, value: dict[str, Any]) -> dict[str, Any] | None:
+        """Return the object with messages or calls: the value, or the only object in it."""
+        if self._is_envelope(value):
+            return value
+        if self._is_call(value, known=False):
+            return None
         inner = [each for each in value.values() if isinstance(each, dict)]
-        return levels > 0 and len(inner) == 1 and self._wraps(inner[0], keys, levels - 1)
+        return inner[0] if len(inner) == 1 and self._is_envelope(inner[0]) else None
 
-    def _is_content(self, key: str, value: Any) -> bool:
-        """True if a value is messages or calls, and not their description."""
-        if not isinstance(value, dict):
-            return isinstance(value, str | list | None)
-        if key in _MESSAGES:
-            return all(each.isdigit() or _plain(each) in (*_TEXTS, *_MESSAGES, *_CALLS) for each in value)
-        return not value or self._is_call(value, known=False) or all(map(self._tools.find, value))
+    def _is_envelope(self, value: dict[str, Any]) -> bool:
+        """True if an object has messages or calls, and not their description."""
+        for key in (*_MESSAGES, *_CALLS):
+            inner = value.get(key, 0)
+            if isinstance(inner, dict):
+                if key in _CALLS and (not inner or self._is_call(inner, known=False)):
+                    return True
+                if key in _MESSAGES and inner.keys() & {*_TEXTS, *_CALLS}:
+                    return True
+            elif isinstance(inner, str | list | None):
+                return True
+        return False
 
     def _is_call(self, value: dict[str, Any], *, known: bool) -> bool:
         """True if an object is a call. `known`: only of a known tool."""
-        plain = {_plain(key): each for key, each in value.items()}
-        for key in _NAMES:
-            name = plain.get(key)
-            if isinstance(name, dict):
-                return self._is_call(name, known=known)
-            if isinstance(name, str):
-                if self._tools.find(name) is not None:
-                    return True
-                return not known and any(each in plain for each in _ARGUMENTS) and _NAME.match(name) is not None
-        return False
+        function = value.get("function")
+        if isinstance(function, dict):
+            return self._is_call(function, known=known)
+        name = _first(value, _NAMES)
+        if not isinstance(name, str):
+            return False
+        return name in self._tools or (
+            not known and any(each in value for each in _ARGUMENTS) and _NAME.match(name) is not None
+        )
 
     def _message(self, value: Any, contents: Contents) -> None:
         if isinstance(value, str):
@@ -173,122 +154,55 @@ class ValueReader:
             contents.messages.append(json.dumps(value))
 
     def _message_object(self, value: dict[str, Any], contents: Contents) -> None:
-        plain = {_plain(key): each for key, each in value.items()}
-        if self._is_call(value, known="args" not in plain and "arguments" not in plain):
+        if self._is_call(value, known="args" not in value and "arguments" not in value):
             self._call(value, contents)
             return
-        for key in _CALLS & plain.keys():
-            self._calls(plain[key], contents)
-        if str(plain.get("role", plain.get("type", ""))).casefold() in _NOT_SHOWN:
+        for key in _CALLS:
+            self._calls(value.get(key), contents)
+        if str(value.get("role", value.get("type", ""))).casefold() in _NOT_SHOWN:
             return
-        texts = [plain[key] for key in (*_TEXTS, *_MESSAGES) if key in plain]
-        if texts:
-            self._message(texts[0], contents)
-        elif value and all(key.isdigit() and isinstance(each, str) for key, each in value.items()):
-            contents.messages.extend(value.values())
-        elif value and not _CALLS & plain.keys():
+        if any(key in value for key in (*_TEXTS, *_MESSAGES)):
+            self._message(_first(value, (*_TEXTS, *_MESSAGES)), contents)
+        elif value and not any(key in value for key in _CALLS):
             contents.messages.append(json.dumps(value, ensure_ascii=False))
 
     def _calls(self, value: Any, contents: Contents) -> None:
         if len(contents.calls) == MAX_CALLS:
             contents.unreadable = contents.unreadable or bool(value)
-            return
-        if isinstance(value, list):
+        elif isinstance(value, list):
             for each in value:
                 self._calls(each, contents)
         elif isinstance(value, dict):
-            self._calls_object(value, contents)
+            if isinstance(_first(value, _NAMES), str | dict):
+                self._call(value, contents)
+            else:
+                contents.lost = contents.lost or bool(value)
         elif isinstance(value, str):
-            self._calls_text(value, contents)
+            contents.lost = contents.lost or value.strip().casefold() not in _NONE
         elif value is not None:
             contents.unreadable = True
 
-    def _calls_object(self, value: dict[str, Any], contents: Contents) -> None:
-        plain = {_plain(key): each for key, each in value.items()}
-        if any(isinstance(plain.get(key), str | dict) for key in _NAMES):
-            self._call(value, contents)
-        elif inner := _CALLS & plain.keys():
-            for key in inner:
-                self._calls(plain[key], contents)
-        elif value and all(self._tools.find(key) for key in value):
-            for key, each in value.items():
-                self._add(RawCall(key, {} if each is None else each), contents)
-        elif value:
-            contents.unreadable = True
-
-    def _calls_text(self, text: str, contents: Contents) -> None:
-        """Read calls that are a text: a name, or JSON in JSON."""
-        text = text.strip()
-        if text.casefold() in _NONE:
-            return
-        if self._tools.find(text) or (_NAME.match(text) and not text.isdigit()):
-            self._add(RawCall(text, {}), contents)
-            return
-        value, exact = value_of(text)
-        if not exact or not isinstance(value, dict | list):
-            contents.unreadable = True
-            return
-        self._calls(value, contents)
-
-    def _add(self, call: RawCall, contents: Contents) -> None:
-        if len(contents.calls) < MAX_CALLS:
-            contents.calls.append(call)
-        else:
-            contents.unreadable = True
-
     def _call(self, value: dict[str, Any], contents: Contents) -> None:
-        plain = {_plain(key): (key, each) for key, each in value.items()}
-        name = next(key for key in _NAMES if isinstance(plain.get(key, ("", None))[1], str | dict))
-        given = plain[name][1]
-        if isinstance(given, dict):
-            # {"function": {"name": …, "arguments": …}}
-            if any(isinstance(given.get(key), str) for key in given if _plain(key) in _NAMES):
-                self._call(given, contents)
-            else:
-                contents.unreadable = True
+        function = value.get("function")
+        call = function if isinstance(function, dict) else value
+        name = _first(call, _NAMES)
+        if not isinstance(name, str) or len(contents.calls) == MAX_CALLS:
+            contents.unreadable = True
             return
-        found = next((key for key in _ARGUMENTS if key in plain), None)
-        tool = self._tools.find(given)
+        tool = self._tools.get(name)
         known = tool.parameters.get("properties", {}) if tool else {}
-        beside = {
-            key: each
-            for each_plain, (key, each) in plain.items()
-            if each_plain not in {name, found} and (key in known or (found is None and each_plain not in _BESIDE))
-        }
-        if found is None:
-            self._add(RawCall(given, beside, value, flat=bool(beside)), contents)
-            return
-        arguments = plain[found][1]
-        if beside and isinstance(arguments, dict):
-            # Arguments that were written beside the others.
+        alone = not any(key in call for key in _ARGUMENTS)
+        beside = {key: each for key, each in call.items() if key not in _BESIDE and (alone or key in known)}
+        arguments = {} if alone else _first(call, _ARGUMENTS)
+        if isinstance(arguments, dict):
+            # Arguments that were written beside the others. The object stays the one that was read.
             arguments.update({key: each for key, each in beside.items() if key not in arguments})
-        self._add(RawCall(given, arguments, value, flat=bool(beside)), contents)
+        contents.calls.append(RawCall(name, arguments, call, flat=bool(beside)))
 
 
-def value_of(text: str) -> tuple[Any, bool]:
-    """Return the value of a text that is JSON, and whether nothing was assumed that may lose something; the text itself
-    if it is not JSON."""
-    reader = Reader(text, JOINED)
-    try:
-        value, end = reader.value(0)
-    except BrokenJson:
-        return text, False
-    if reader.space(end) != len(text):
-        return text, False
-    return value, not (reader.guessed or reader.unclosed or reader.implied)
-
-
-def _list_of_texts(value: Any) -> Any:
-    """Return the list that a text is, if it is one in JSON; else the value."""
-    if not isinstance(value, str) or not value.startswith('["'):
-        return value
-    inner, exact = value_of(value)
-    return inner if exact and isinstance(inner, list) and all(isinstance(each, str) for each in inner) else value
-
-
-def _plain(key: str) -> str:
-    """Return a key without case and marks: `toolCalls`, `tool-calls` and `tool_calls` are one."""
-    return re.sub(r"[\W_]+", "", key).casefold()
+def _first(value: dict[str, Any], keys: tuple[str, ...]) -> Any:
+    """Return the member of the first of `keys` that the object has, or None."""
+    return next((value[key] for key in keys if key in value), None)
 
 
 def extend(contents: Contents, other: Contents) -> None:
@@ -296,3 +210,4 @@ def extend(contents: Contents, other: Contents) -> None:
     contents.messages += other.messages
     contents.calls += other.calls
     contents.unreadable = contents.unreadable or other.unreadable
+    contents.lost = contents.lost or other.lost

@@ -8,8 +8,6 @@ from typing import Final
 REASONING: Final = re.compile(
     r"<(?P<tag>think|thinking|thought|thoughts|reasoning|reflection|scratchpad|seed:think)>"
     r"|(?P<upper>\[THINK\])"
-    r"|(?P<kimi>◁think▷)"
-    r"|(?P<begin><\|begin_of_thought\|>)"
     r"|(?P<harmony>(?:<\|start\|>assistant)?<\|channel\|>(?:analysis|commentary)<\|message\|>)",
     re.IGNORECASE,
 )
@@ -17,7 +15,7 @@ REASONING: Final = re.compile(
 
 REASONING_END: Final = re.compile(
     r"</(?:think|thinking|thought|thoughts|reasoning|reflection|scratchpad|seed:think)>"
-    r"|\[/THINK\]|◁/think▷|<\|end_of_thought\|>",
+    r"|\[/THINK\]",
     re.IGNORECASE,
 )
 """End of a model's reasoning, also where the begin is in the prompt."""
@@ -31,8 +29,7 @@ CALL_HEAD: Final = re.compile(
     r"|\[TOOL_CALLS\]\s*+(?P<mistral>[\w.-]++)(?:\[CALL_ID\]\w++)?(?:\[ARGS\])?\s*+(?=\{)"
     r"|<｜tool▁sep｜>(?P<deepseek>[\w.-]++)\s*+(?:```json)?\s*+(?=\{)"
     r"|(?:<\|start\|>assistant)?<\|channel\|>commentary to=(?:functions\.)?(?P<harmony_call>[\w-]++)"
-    r"\s*+(?:<\|constrain\|>)?(?:json)?\s*+<\|message\|>(?=\s*\{)"
-    r"|(?:^|(?<=\n))Action:[ \t]*+(?P<react>[\w.-]++)[ \t]*+\n+Action Input:\s*+(?=\{)",
+    r"\s*+(?:<\|constrain\|>)?(?:json)?\s*+<\|message\|>(?=\s*\{)",
 )
 """Begin of a tool call in a form of its own; the group that matched is the tool's name, and arguments follow."""
 
@@ -46,7 +43,6 @@ PARAMETER_END: Final = re.compile(r"</parameter>|</arg_value>")
 CALL_TAG: Final = re.compile(
     r"</?tool_calls?>|<\|/?tool_calls?\|>|</?function_calls?>|</?function>|<\|python_tag\|>|\[/?TOOL_CALLS\]"
     r"|<｜tool▁(?:calls?|outputs?)▁(?:begin|end)｜>(?:function)?|<\|tool_calls?_(?:section_)?(?:begin|end)\|>|</invoke>"
-    r"|Observation:\s*\Z"
 )
 """A mark around tool calls whose content is JSON."""
 

@@ -1,87 +1,94 @@
-"""TABLE of operations: available on the admin socket, and to commands that own the root."""
+"""TABLE of operations, and the one call of tools and operations for the admin socket and commands."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from types import MappingProxyType
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
 
-from runtime.api.admin import deliveries, filter_explanation, readiness, secrets, tokens, users, webhooks
-from runtime.api.admin.agents import chat, context, mcp_servers, overview, threads, undo
+from runtime.agents.reply.arguments import client_arguments
+from runtime.api.admin import readiness, resources, secrets, tables, tasks, tokens, users
+from runtime.api.admin.agents import chat, context_preview, mcp_servers, overview, undo
 from runtime.api.admin.keys import keys
+from runtime.api.admin.operation import Operation
 from runtime.api.admin.state import AdminContext
-from runtime.api.admin.tables import grants, tables
-from runtime.api.admin.tasks import calls, feed
-from runtime.api.admin.tools import TOOL_OPERATIONS, resource_read
-from runtime.errors import SymbiontError
+from runtime.api.admin.webhooks import deliveries, filter_explanation, mounts
+from runtime.errors import SymbiontError, UsageError
+from runtime.extension_table import table_of
+from runtime.identity.caller import Caller
 from runtime.tools.failure import failure_of
+from runtime.tools.memory.access import asked_user
 from runtime.tools.tool import Tool
+from runtime.tools.toolset import ALL_TOOLS
 
-Operation = Callable[[AdminContext, Mapping[str, Any]], Awaitable[dict[str, Any]]]
-"""Takes flat JSON parameters, returns a JSON object, raises SymbiontError."""
-
-OPERATIONS: Mapping[str, Operation] = MappingProxyType(
-    {
-        "agents.cancel": chat.cancel,
-        "agents.context": context.show,
-        "agents.list": overview.list_agents,
-        "agents.runs": overview.list_runs,
-        "agents.show": overview.show,
-        "agents.undo": undo.undo,
-        "chat.follow": chat.follow,
-        "chat.open": chat.open_conversation,
-        "chat.send": chat.send,
-        "database.grants": grants.grants,
-        "deliveries.list": deliveries.list_deliveries,
-        "deliveries.redeliver": deliveries.redeliver,
-        "deliveries.select": deliveries.select,
-        "deliveries.show": deliveries.show,
-        "filters.explain": filter_explanation.explain_delivery,
-        "keys.export": keys.export_keys,
-        "keys.exported": keys.record_export,
-        "keys.rotate": keys.rotate,
-        "keys.status": keys.status,
-        "mcp_servers.approve": mcp_servers.approve,
-        "mcp_servers.inspect": mcp_servers.inspect,
-        "mcp_servers.list": mcp_servers.list_servers,
-        "mcp_servers.login_begin": mcp_servers.login_begin,
-        "mcp_servers.login_end": mcp_servers.login_end,
-        "mcp_servers.show": mcp_servers.show,
-        "mcp_servers.test": mcp_servers.test,
-        "readiness": readiness.readiness,
-        "secrets.show": secrets.show,
-        "tables.insert": tables.insert,
-        "tables.page": tables.page,
-        "tables.run": tables.run,
-        "tables.schema": tables.schema,
-        "tables.status": tables.status,
-        "tasks.feed": feed.feed,
-        "tasks.find": calls.find,
-        "tasks.read": calls.read,
-        "tasks.write": calls.write,
-        "tasks.zone": calls.zone,
-        "threads.delete": threads.delete,
-        "threads.list": threads.list_threads,
-        "threads.messages": threads.messages,
-        "threads.show": threads.show,
-        "tokens.create": tokens.create,
-        "tokens.list": tokens.list_tokens,
-        "tokens.revoke": tokens.revoke,
-        "users.add": users.add,
-        "users.list": users.list_users,
-        "users.remove": users.remove,
-        "users.set": users.change,
-        "users.show": users.show,
-        "webhooks.list": webhooks.list_webhooks,
-        "webhooks.log": webhooks.log,
-        "webhooks.sample": webhooks.sample,
-        "webhooks.samples": webhooks.list_samples,
-        "webhooks.rotate": secrets.rotate,
-        "webhooks.sign": webhooks.sign_delivery,
-        "resource_read": resource_read,
-        **TOOL_OPERATIONS,
-    }
+_MODULES: Final = (
+    *(overview, context_preview, undo, chat, deliveries, mounts, filter_explanation, secrets, mcp_servers),
+    *(tables, tasks, users, tokens, keys, readiness, resources),
 )
+
+OPERATIONS: Final[Mapping[str, Operation]] = table_of(
+    "operation",
+    (
+        each
+        for module in _MODULES
+        for each in vars(module).values()
+        if isinstance(each, Operation) and each.function.__module__ == module.__name__
+    ),
+)
+"""What is no tool: it acts on the process, on its keys, tokens and users, or serves one command alone."""
+
+ENVELOPE: Final = frozenset({"user", "parameters"})
+
+
+class AdminCall(NamedTuple):
+    """A call of a tool or operation. `user`: the name of the user as whom it acts, with that user's data and no more;
+    None: as the root's own user."""
+
+    name: str
+    parameters: Mapping[str, Any]
+    user: str | None = None
+
+    @property
+    def target(self) -> Tool:
+        """The tool or operation. Raises UsageError."""
+        found = OPERATIONS.get(self.name) or ALL_TOOLS.get(self.name)
+        if found is None:
+            raise UsageError(
+                f"this daemon has no operation {self.name!r}",
+                hint="the daemon may be older than the command; restart it",
+            )
+        return found
+
+    @property
+    def tool(self) -> Tool | None:
+        """The tool; None for an operation."""
+        return ALL_TOOLS.get(self.name)
+
+    @classmethod
+    def read(cls, name: str, envelope: object) -> AdminCall:
+        """Return the call of `name` with the envelope `{"user": NAME, "parameters": {…}}`. Raises UsageError."""
+        if not isinstance(envelope, dict) or not envelope.keys() <= ENVELOPE:
+            raise UsageError("the request is not an object with `user` and `parameters`")
+        user, parameters = envelope.get("user"), envelope.get("parameters", {})
+        if not isinstance(parameters, dict):
+            raise UsageError("`parameters` is not an object")
+        if user is not None and (not isinstance(user, str) or not user):
+            raise UsageError("`user` is not the name of a user")
+        return cls(name, parameters, user)
+
+    async def answer(self, context: AdminContext) -> dict[str, Any]:
+        """Return the result as JSON. Raises SymbiontError."""
+        target = self.target
+        if self.user is not None:
+            user_id = await asked_user(context, self.user)
+            assert user_id is not None
+            context = replace(context, caller=Caller(user_id, frozenset({"write"}), via=context.caller.via))
+        if isinstance(target, Operation):
+            return await target(context, self.parameters)
+        given = self.parameters
+        if context.caller.via == "agent":
+            given = client_arguments(given, target.schema)
+        return (await ALL_TOOLS.call(self.name, context, given)).model_dump(mode="json")
 
 
 def error_json(error: SymbiontError, tool: Tool | None) -> dict[str, Any]:

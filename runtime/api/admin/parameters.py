@@ -1,59 +1,40 @@
-"""Reading of an operation's parameters: a clear line of text for an invalid one."""
+"""Types of parameters that several operations have, and how they answer times."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import base64
+import binascii
+from typing import Annotated, Any, Final
+
+from pydantic import BeforeValidator, Field
 
 from runtime.clock import Clock, rfc3339
-from runtime.errors import UsageError
 from runtime.tools.time_input import read_moment
 
-
-def text(parameters: Mapping[str, Any], name: str) -> str:
-    """Return the required text parameter `name`. Raises UsageError."""
-    value = parameters.get(name)
-    if value == "":
-        raise UsageError(f"{name} is empty")
-    if not isinstance(value, str):
-        raise UsageError(f"the parameter {name} is missing or not text")
-    return unicode(value, name)
+LARGEST_DELIVERY: Final = 64 * 1024 * 1024
+"""Maximum bytes of the parameters of an operation that takes a delivery in base64."""
 
 
-def unicode(value: str, name: str) -> str:
-    """Return `value`. Raises UsageError if it contains lone surrogates, which no database accepts: JSON and command
-    arguments may contain them."""
-    if not value.isascii() and any("\ud800" <= each <= "\udfff" for each in value):
-        raise UsageError(f"the parameter {name} is not Unicode text")
-    return value
+def _decoded(value: Any) -> Any:
+    try:
+        return base64.b64decode(value, validate=True) if isinstance(value, str) else value
+    except (binascii.Error, ValueError):
+        raise ValueError("it is not base64") from None
 
 
-def optional_text(parameters: Mapping[str, Any], name: str) -> str | None:
-    """Return the text parameter `name`, or None. Raises UsageError."""
-    return text(parameters, name) if parameters.get(name) is not None else None
+Text = Annotated[str, Field(min_length=1)]
+Body = Annotated[bytes, BeforeValidator(_decoded)]
+"""Bytes, in base64."""
+When = Annotated[
+    Annotated[str, Field(min_length=1)] | None,
+    Field(description="A time (RFC 3339), a date, or a duration before now such as `2h`."),
+]
+OptionalAgent = Annotated[Text | None, Field(description="The agent; the default is the main agent.")]
 
 
-def integer(parameters: Mapping[str, Any], name: str, default: int, low: int, high: int) -> int:
-    """Return the whole number `name` between `low` and `high`, or `default`. Raises UsageError."""
-    value = parameters.get(name, default)
-    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise UsageError(f"the parameter {name} is not a whole number from {low} to {high}")
-    return value
-
-
-def flag(parameters: Mapping[str, Any], name: str) -> bool:
-    """Return the truth value `name`, False if it is absent. Raises UsageError."""
-    value = parameters.get(name, False)
-    if not isinstance(value, bool):
-        raise UsageError(f"the parameter {name} is not true or false")
-    return value
-
-
-def moment(parameters: Mapping[str, Any], name: str, clock: Clock) -> int | None:
-    """Return the time parameter `name` in Unix milliseconds, see `read_moment`; None if it is absent. Raises
-    UsageError."""
-    value = optional_text(parameters, name)
-    return None if value is None else round(read_moment(value, name, clock).timestamp() * 1000)
+def moment(text: str | None, name: str, clock: Clock) -> int | None:
+    """Return a time in Unix milliseconds, see `read_moment`; None for None. Raises UsageError."""
+    return None if text is None else round(read_moment(text, name, clock).timestamp() * 1000)
 
 
 def time_json(milliseconds: int | None) -> str | None:

@@ -13,16 +13,21 @@ from typing import Any, Final, Literal, NamedTuple
 
 from dslc.blocks.agent import Agent
 from dslc.blocks.model import LanguageModel
+from dslc.blocks.values.quantity import format_size
 from dslc.blocks.values.tool import matches, server_of
 from dslc.program import Program
 from runtime import extras
 from runtime.agents.context.build import NoRoom
+from runtime.agents.context.fields import window_line
 from runtime.api.admin.agents.first_context import first_context
 from runtime.api.admin.keys.keys import resealing_json
+from runtime.api.admin.operation import operation
 from runtime.api.admin.state import AdminContext, ModelStatus
+from runtime.clock import milliseconds
 from runtime.crypto import Unsealable
 from runtime.database.errors import Unavailable
 from runtime.database.keys.key import BOUND, ROTATED_AT
+from runtime.database.schema import OWNER
 from runtime.errors import SymbiontError
 from runtime.memory.open_memory import OpenMemory
 from runtime.memory.store_types import StoreProblem
@@ -43,6 +48,8 @@ NO_ROOM = 64 * 1024 * 1024
 """Free bytes on a disk: below the first the check is YELLOW, below the second RED, as writes are about to fail."""
 _LISTED = 5
 """Maximum number of reasons in one check."""
+_FAILING_HOURS: Final = 24
+"""Hours for which runs that failed in a row are reported."""
 NONE = "none"
 """Name of the embedding in an environment without one, and of a model that is none."""
 
@@ -55,7 +62,8 @@ class Check(NamedTuple):
     text: str
 
 
-async def readiness(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
+@operation(searches=True)
+async def readiness(context: AdminContext) -> dict[str, Any]:
     """Return every check, and the worst of them as `status`. `ready`: True if none is RED."""
     checks = [check async for check in _checks(context)]
     return checks_json(checks)
@@ -74,14 +82,12 @@ def not_mounted(mounts: Mapping[str, MountedWebhook]) -> list[MountedWebhook]:
 
 async def _checks(context: AdminContext) -> AsyncIterator[Check]:
     yield _daemon(context)
-    yield await asyncio.to_thread(_state, context.state)
-    folders = [context.state, *(memory.folder for memory in context.memories.values() if memory.folder is not None)]
-    for check in await asyncio.to_thread(lambda: list(_disks(folders))):
+    for check in await _folders(context):
         yield check
     yield await _database(context)
-    yield Check("master key", "GREEN", context.key_from)
+    yield await _master_key(context)
     yield _keys(context)
-    yield _tables(context)
+    yield await _tables(context)
     yield _program(context)
     yield _secrets(context)
     if context.environment_notes:
@@ -97,6 +103,26 @@ async def _checks(context: AdminContext) -> AsyncIterator[Check]:
         yield costs
     for check in server_checks(context.servers, context.program):
         yield check
+    async for check in _memories(context):
+        yield check
+
+
+async def red_checks(context: AdminContext) -> list[Check]:
+    """Return what is RED of the root, the memories, and the contexts and runs of agents; what changes by itself is
+    known without a look: webhooks, secrets, storage, models, servers."""
+    checks = [*await _folders(context), await _master_key(context), _keys(context), await _tables(context)]
+    checks += [check async for check in _memories(context)]
+    checks += [check async for check in _contexts(context)]
+    checks += await _failing(context)
+    return [check for check in checks if check.status == "RED"]
+
+
+async def _folders(context: AdminContext) -> list[Check]:
+    folders = [context.state, *(memory.folder for memory in context.memories.values() if memory.folder is not None)]
+    return await asyncio.to_thread(lambda: [_state(context.state), *_disks(folders)])
+
+
+async def _memories(context: AdminContext) -> AsyncIterator[Check]:
     for name, memory in sorted(context.memories.items()):
         yield await _store(name, memory)
         yield await _index(name, memory)
@@ -138,7 +164,7 @@ def _disks(folders: list[Path]) -> Iterator[Check]:
             yield Check("disk", "YELLOW", f"{there} cannot be checked: {(error.strerror or str(error)).lower()}")
             continue
         level: Level = "RED" if free < NO_ROOM else "YELLOW" if free < LITTLE_ROOM else "GREEN"
-        yield Check("disk", level, f"{_size(free)} free where {there} is")
+        yield Check("disk", level, f"{format_size(free)} free where {there} is")
 
 
 async def _database(context: AdminContext) -> Check:
@@ -152,10 +178,23 @@ async def _database(context: AdminContext) -> Check:
     return Check("database", "GREEN", shown)
 
 
+async def _master_key(context: AdminContext) -> Check:
+    """Check that the next start will have the master key, which is in memory until the daemon stops."""
+    problem = await context.key_problem()
+    if problem is None:
+        return Check("master key", "GREEN", context.key_from)
+    to = " --to secret://…" if context.key_from.startswith("secret://") else ""
+    text = f"{problem}; as long as the daemon runs, `symbi key rotate --master{to}` replaces it"
+    return Check("master key", "RED", text)
+
+
 def _keys(context: AdminContext) -> Check:
-    """Check the keys of users: how often they were used, and what is still encrypted with earlier ones."""
+    """Check the keys of users: their file, how often they were used, and what is still encrypted with earlier ones."""
     keys = context.database.keys
     held = f"{_count(len(keys.current), 'key')} in {keys.store.shown}"
+    if not keys.store.intact():
+        text = f"{held}, which was removed or replaced while it was in use: save them with `symbi key export FILE`"
+        return Check("keys", "RED", f"{text} before the daemon stops, and put them back with `symbi key import FILE`")
     worn = [f"{key.key_id.hex()} was used {key.used:,} times" for key in keys.current if key.used >= ROTATED_AT]
     if worn:
         return Check("keys", "YELLOW", f"{held}; {_listed(f'of {BOUND:,} uses that are safe', worn)}")
@@ -171,9 +210,11 @@ def _keys(context: AdminContext) -> Check:
     return Check("keys", "GREEN", held)
 
 
-def _tables(context: AdminContext) -> Check:
+async def _tables(context: AdminContext) -> Check:
     if context.no_tables is not None:
         return Check("tables", "YELLOW", f"there are no SQL tables: {context.no_tables}")
+    if context.sql is not None and (lost := await context.sql.lost()):
+        return Check("tables", "RED", _listed("missing; put back the files of users' tables", lost))
     return Check("tables", "GREEN", "each user has SQL tables of their own")
 
 
@@ -191,7 +232,14 @@ def _program(context: AdminContext) -> Check:
 def _secrets(context: AdminContext) -> Check:
     """Check the secrets. A webhook without its secret is not mounted, which is RED there; a memory without one has less
     functionality."""
-    missing, kept = context.missing_secrets, context.kept_secrets
+    tools = _tools_of_servers(context.program)
+    reasons = [(model.used, model.problems) for model in context.models]
+    reasons += [(name in tools, server.missing) for name, server in context.servers.items()]
+    needed, unused = ({each for used, lines in reasons if used is kind for each in lines} for kind in (True, False))
+    missing, kept = (
+        [each for each in context.missing_secrets if each in needed or each not in unused],
+        context.kept_secrets,
+    )
     if missing:
         return Check("secrets", "RED" if not_mounted(context.mounts) else "YELLOW", _listed("not resolved", missing))
     if kept:
@@ -200,15 +248,20 @@ def _secrets(context: AdminContext) -> Check:
 
 
 def _webhooks(context: AdminContext) -> Check:
-    missing = not_mounted(context.mounts)
-    mounted = _count(sum(entry.route is not None for entry in context.mounts.values()), "webhook")
-    if missing:
-        reasons = [f"{entry.title or entry.name}: {entry.problem}" for entry in missing]
-        return Check("webhooks", "RED", f"{mounted} mounted; {_listed('not mounted', reasons)}")
-    halves = [f"{entry.name}: {reason}" for entry in context.mounts.values() if entry.route for reason in entry.missing]
-    if halves:
-        return Check("webhooks", "YELLOW", f"{mounted} mounted; {_listed('without one of its secrets', halves)}")
-    return Check("webhooks", "GREEN", f"{mounted} mounted")
+    entries = context.mounts.values()
+    mounted = _count(sum(entry.route is not None for entry in entries), "webhook")
+    found: Sequence[tuple[Level, str, list[str]]] = (
+        ("RED", "not mounted", [f"{each.title or each.name}: {each.problem}" for each in not_mounted(context.mounts)]),
+        (
+            "YELLOW",
+            "without one of its secrets",
+            [f"{each.name}: {reason}" for each in entries if each.route for reason in each.missing],
+        ),
+        ("YELLOW", "with an unusual secret", [f"{each.name}: {note}" for each in entries for note in each.notes]),
+    )
+    listed = [(status, _listed(what, names)) for status, what, names in found if names]
+    status = listed[0][0] if listed else "GREEN"
+    return Check("webhooks", status, "; ".join((f"{mounted} mounted", *(text for _, text in listed))))
 
 
 def _switches(context: AdminContext) -> Iterator[Check]:
@@ -223,6 +276,13 @@ async def _agents(context: AdminContext) -> AsyncIterator[Check]:
     on = context.switches.on(AGENTS)
     for check in await model_checks([model for model in context.models if on or not model.agents]):
         yield check
+    async for check in _contexts(context):
+        yield check
+
+
+async def _contexts(context: AdminContext) -> AsyncIterator[Check]:
+    """Check the contexts of agents."""
+    on = context.switches.on(AGENTS)
     for agent in sorted(context.program.agents.values(), key=lambda agent: agent.name):
         if on and agent.enabled and (check_of_agent := await _agent(context, agent)) is not None:
             yield check_of_agent
@@ -248,6 +308,7 @@ async def _turns(context: AdminContext) -> list[Check]:
         for check, state, why in _PARKED:
             if parked := await run.count_parked(context.database, state):
                 checks.append(Check(check, "YELLOW", f"{_count(parked, 'run')} waiting {why}"))
+        checks += await _failing(context)
     if progress := _progress(reader.last["message"]):
         said = f"{_count(progress, 'message')} to agents"
         checks.append(
@@ -256,6 +317,25 @@ async def _turns(context: AdminContext) -> list[Check]:
             else Check("messages", "YELLOW", f"{said} waiting: {reason}")
         )
     return checks
+
+
+async def _failing(context: AdminContext) -> list[Check]:
+    """Return a check for each thread whose newest runs failed. Raises `Unavailable`."""
+    since = milliseconds(context.clock) - _FAILING_HOURS * 3_600_000
+    return list(map(_failing_thread, await run.failing_threads(context.database, since)))
+
+
+def _failing_thread(thread: run.FailingThread) -> Check:
+    """Return the check of a thread whose newest runs failed, with what a person can do."""
+    user = "" if thread.user_id == OWNER else f" --user id:{thread.user_id}"
+    where = "the last" if thread.everywhere else "all"
+    text = (
+        f"its last {run.IN_A_ROW} runs failed, {where} in the thread {thread.thread_id}: {thread.error}; "
+        f"`symbi thread show {thread.thread_id}{user}` shows what it was asked, "
+        f"`symbi chat {thread.agent} --new{user}` begins another conversation, and "
+        f"`symbi thread delete {thread.thread_id}{user}` ends this one"
+    )
+    return Check(f"runs of {thread.agent}", "RED", text)
 
 
 def _progress(backlog: Backlog) -> int:
@@ -289,7 +369,7 @@ async def _store(name: str, memory: OpenMemory) -> Check:
     if errors:
         return Check(check, "RED", _listed("nothing can be stored", errors))
     where = "the database" if memory.folder is None else memory.folder
-    kept = f"{memory.block.store.name} in {where}: {_count(stats.agents, 'agent')}, {_size(stats.bytes)}"
+    kept = f"{memory.block.store.name} in {where}: {_count(stats.agents, 'agent')}, {format_size(stats.bytes)}"
     said = {each.file for each in stats.problems}
     besides = [each for each in problems if each.file not in said]
     known = [_problem_text(each) for each in (*besides, *stats.problems)]
@@ -376,17 +456,28 @@ async def model_checks(models: Sequence[ModelStatus]) -> list[Check]:
 
 def known_model_checks(models: Sequence[ModelStatus]) -> list[Check]:
     """Return the readiness of language models as their last calls and looks have shown it. Asks nothing."""
-    return [_model(model, () if model.client is None else model.client.known_problems) for model in models]
+    return [_model(model, model.client.known_problems if model.client and model.used else ()) for model in models]
+
+
+def models_available(models: Sequence[ModelStatus]) -> dict[str, float]:
+    """Return for each language model 1 if it can be asked, else 0, as its last calls and looks have shown it. What is
+    RED in `known_model_checks` is 0; so is a model for which only a fallback answers."""
+    clients = {model.name: model.client for model in models if model.used and (model.client or model.problems)}
+    return {
+        name: 0 if client is None or client.known_problems[0] is not None else 1 for name, client in clients.items()
+    }
 
 
 async def _looked_at(model: ModelStatus) -> Check:
-    return _model(model, () if model.client is None else await model.client.problems())
+    return _model(model, await model.client.problems() if model.client and model.used else ())
 
 
 def _model(model: ModelStatus, problems: Sequence[Problem | None]) -> Check:
     """Return the readiness of a language model. RED if agents answer with it, and neither it nor a fallback can be
     asked: without them, only summaries lack it, which are built from sentences instead. `problems`: of its client."""
     check, client = f"model {model.name}", model.client
+    if not model.used:
+        return Check(check, "GREEN", "not checked: no enabled agent uses it")
     missing: Level = "RED" if model.agents else "YELLOW"
     concerned = f"; agents without a model: {', '.join(model.agents)}" if model.agents else ""
     if client is None:
@@ -410,12 +501,23 @@ def _model(model: ModelStatus, problems: Sequence[Problem | None]) -> Check:
 
 def server_checks(servers: ProgramServers, program: Program) -> list[Check]:
     """Return the readiness of the program's MCP servers as they are known. Asks nothing."""
+    tools = _tools_of_servers(program)
+    return [
+        _server(name, server, sorted(tools[name]))
+        if name in tools
+        else Check(f"mcp {name}", "GREEN", "not checked: no enabled agent uses it")
+        for name, server in sorted(servers.items())
+    ]
+
+
+def _tools_of_servers(program: Program) -> dict[str, set[str]]:
+    """Return the patterns by which enabled agents name tools of MCP servers, by server."""
     named: dict[str, set[str]] = {}
     for agent in program.agents.values():
         for pattern in (*agent.tools, *agent.confirm) if agent.enabled else ():
             if (server := server_of(pattern)) is not None:
                 named.setdefault(server, set()).add(pattern)
-    return [_server(name, server, sorted(named.get(name, ()))) for name, server in sorted(servers.items())]
+    return named
 
 
 def _server(name: str, server: ProgramServer, patterns: Sequence[str]) -> Check:
@@ -459,6 +561,7 @@ async def _agent(context: AdminContext, agent: Agent) -> Check | None:
     if first is None:
         return None
     size = f"about {first.context.tokens:,} of {first.budget.request:,} tokens before the first message"
+    size += f"; {window_line(first.budget)}"
     if first.context.notes:
         return Check(check, "YELLOW", f"{size}; {_listed('needs attention', first.context.notes)}")
     return Check(check, "GREEN", size)
@@ -487,9 +590,3 @@ def _count(number: int, noun: str) -> str:
     if number == 1:
         return f"1 {noun}"
     return f"{number} {noun[:-1]}ies" if noun.endswith("y") and noun[-2] not in "aeiou" else f"{number} {noun}s"
-
-
-def _size(size: int) -> str:
-    from humanfriendly import format_size
-
-    return str(format_size(size))

@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any, Final
+from typing import Annotated, Any
 
+from pydantic import Field
 from sqlalchemy import select
 
-from dslc.blocks.values.duration import read_duration
-from dslc.blocks.values.invalid import Invalid
+from dslc.blocks.values.quantity import read_duration
 from dslc.blocks.values.secret import is_reference
 from dslc.blocks.webhook import Webhook
-from runtime.api.admin.parameters import optional_text, text, time_json
+from runtime.api.admin.operation import operation
+from runtime.api.admin.parameters import Text, time_json
 from runtime.api.admin.state import AdminContext
-from runtime.api.admin.tools import TOOL_OPERATIONS
 from runtime.database import schema
-from runtime.errors import UsageError
+from runtime.errors import NotFound, UsageError
 from runtime.secrets import generated
 from runtime.suggestions import unknown_name
-from runtime.tools.webhooks.types import LONGEST_OVERLAP
+from runtime.tools.webhooks.types import Overlap, WebhookId
 from runtime.webhooks.routing.route import MountedWebhook
 
-OVERLAP: Final = "24h"
 
-
-async def show(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
+@operation()
+async def secret_show(context: AdminContext, name: Text) -> dict[str, Any]:
     """Return the `value` of the secret `name`. Only generated secrets can be shown."""
-    name = text(parameters, "name")
     value = await generated.find(name, context.secrets)
     if value is None:
         async with context.database.read() as connection:
@@ -36,20 +33,32 @@ async def show(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str
     return {"name": name, "value": value.decode()}
 
 
-async def rotate(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the webhook `name` a new secret; the previous one stays valid for `overlap` (`24h`).
+@operation(changes=True)
+async def webhook_secret(context: AdminContext, webhook_id: WebhookId) -> dict[str, Any]:
+    """Return the `secret` that an agent gave the webhook `webhook_id`, once. Raises NotFound, and Conflict for one that
+    was shown before."""
+    secret = await context.webhooks.show_secret(None, webhook_id)
+    if secret is None:
+        raise NotFound(f"there is no webhook {webhook_id} that was created through the API")
+    return {"webhook_id": webhook_id, "secret": secret}
 
-    Only generated secrets can be rotated here: the first secret of the webhook must be `secret://generated/…`, or
-    the webhook dynamic, whose new secret is returned.
+
+@operation(changes=True)
+async def secret_rotate(
+    context: AdminContext,
+    name: Annotated[Text, Field(description="A webhook that the program declares.")],
+    overlap: Overlap = "24h",
+) -> dict[str, Any]:
+    """Give the webhook `name` a new secret; the previous one stays valid for `overlap`.
+
+    Only generated secrets can be rotated: the first secret of the webhook must be `secret://generated/…`.
     """
-    name = text(parameters, "name")
-    overlap = optional_text(parameters, "overlap") or OVERLAP
-    overlap_ms = _milliseconds(overlap)
+    overlap_ms = read_duration(overlap) // timedelta(milliseconds=1)
     entry = context.mounts.get(name)
     if entry is None:
         raise unknown_name("webhook", name, context.mounts)
     if entry.declared is None:
-        return await _rotate_dynamic(context, entry, overlap)
+        raise UsageError(f"the secret of {name} is rotated by webhook_rotate_secret")
     kept = _generated(entry.declared)
     done = await generated.rotate(kept, context.secrets, overlap_ms)
     if done is None:
@@ -61,31 +70,7 @@ async def rotate(context: AdminContext, parameters: Mapping[str, Any]) -> dict[s
         "name": kept,
         "previous_secret_until": time_json(done.until),
         "ended": time_json(done.ended),
-        "secret": None,
     }
-
-
-async def _rotate_dynamic(context: AdminContext, entry: MountedWebhook, overlap: str) -> dict[str, Any]:
-    done = await TOOL_OPERATIONS["webhook_rotate_secret"](context, {"webhook_id": entry.name, "overlap": overlap})
-    until = done["previous_secret_until"]
-    return {
-        "webhook": entry.name,
-        "webhooks": [entry.name],
-        "name": None,
-        "previous_secret_until": until,
-        "ended": None,
-        "secret": done["secret"],
-    }
-
-
-def _milliseconds(overlap: str) -> int:
-    try:
-        length = read_duration(overlap)
-    except Invalid as error:
-        raise UsageError(f"--overlap: {error}", hint=error.hint) from None
-    if length > LONGEST_OVERLAP:
-        raise UsageError(f"--overlap: {LONGEST_OVERLAP.days}d is the longest")
-    return length // timedelta(milliseconds=1)
 
 
 def _generated(block: Webhook) -> str:

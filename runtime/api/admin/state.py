@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from runtime.agents.services import AgentServices
 from runtime.agents.turn import AgentContext
-from runtime.database.resealing import Progress, Resealing
+from runtime.database.resealing import Resealing
 from runtime.identity.caller import Caller
 from runtime.identity.tokens import Tokens
 from runtime.identity.user_settings import UserSettingsStore
@@ -19,10 +19,9 @@ from runtime.secrets.backend import SecretContext
 from runtime.switches import AGENTS
 from runtime.threads.run import PARKED, SWITCHED_OFF
 from runtime.threads.turns.turn import LIVING, QUEUED, RUNNING
-from runtime.tool_servers.registry import ServerRegistry
-from runtime.tool_servers.server import ProgramServers
+from runtime.tool_servers.server import ProgramServers, ServerRegistry
 from runtime.tools.agent.overrides import OwnAgent
-from runtime.tools.context import Acting, Context
+from runtime.tools.context import ActingAgent, Context
 from runtime.webhooks.routing.route import MountedWebhook
 
 Event: TypeAlias = Mapping[str, Any]
@@ -35,12 +34,14 @@ def _untold(_event: Event) -> None:
 
 class ModelStatus(NamedTuple):
     """A model of the program, by its block or row. `client`: None if it cannot be used. `problems`: why that is so, or
-    what is missing besides, one line each. `agents`: those that answer with it."""
+    what is missing besides, one line each. `agents`: those that answer with it. `used`: False if no enabled agent and
+    no memory needs it."""
 
     name: str
     client: ModelClient | None
     problems: tuple[str, ...] = ()
     agents: tuple[str, ...] = ()
+    used: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +56,7 @@ class AdminContext(Context):
     """Addresses of the listeners by name (`public`, `admin`); empty without a daemon."""
     services: AgentServices
     """The threads and messages of agents, and the watchers of their runs."""
-    agent_context: Callable[[OwnAgent, Caller, Acting], AgentContext]
+    agent_context: Callable[[OwnAgent, Caller, ActingAgent], AgentContext]
     """Returns the context of an agent as it is for a caller. Raises ModelUnavailable."""
     follow_secrets: Callable[[], Awaitable[None]]
     """Serves with the generated secrets as they are now, after a rotation."""
@@ -70,9 +71,11 @@ class AdminContext(Context):
     """The state folder."""
     key_from: str
     """Source of the master key, safe to show."""
+    key_problem: Callable[[], Awaitable[str | None]]
+    """Returns why the next start will not have the master key: see `MasterKeySource.problem`."""
     resealing: Resealing
     """Seals again what is sealed with retired keys."""
-    rotate_master_key: Callable[[str | None, Progress], Awaitable[None]]
+    rotate_master_key: Callable[[str | None], Awaitable[None]]
     """Wraps all keys with another master key: see `MasterKeySource.rotate`."""
     models: Sequence[ModelStatus]
     """The models that the program's blocks and agents name."""

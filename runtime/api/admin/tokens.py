@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any
+from typing import Annotated, Any
 
 import structlog
+from pydantic import Field
 
-from dslc.blocks.values.duration import read_duration
-from runtime.api.admin.parameters import optional_text, text, time_json
+from dslc.blocks.values.quantity import read_duration
+from runtime.api.admin.operation import operation
+from runtime.api.admin.parameters import Text, time_json
 from runtime.api.admin.state import AdminContext
-from runtime.database.schema import OWNER
-from runtime.errors import UsageError
+from runtime.errors import NotFound, UsageError
 from runtime.identity import users
-from runtime.identity.caller import SCOPES, Scope
-from runtime.suggestions import unknown_name
+from runtime.identity.caller import Scope
 from runtime.tool_groups import EVERYTHING, ToolChoice
 
 log = structlog.get_logger("symbiont.tokens")
@@ -24,28 +23,40 @@ LONGEST_LABEL = 64
 LONGEST_LIFE = timedelta(days=36_500)
 
 
-async def create(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Create a token of `user` with `scopes`, a `label`, valid for the duration `expires`, with the groups in `tools`
-    alone; its text is returned once."""
-    user = optional_text(parameters, "user") or OWNER
-    label = optional_text(parameters, "label") or ""
+@operation(changes=True)
+async def token_create(
+    context: AdminContext,
+    label: Annotated[str, Field(description="A label to recognize the token in the list.")] = "",
+    scopes: Annotated[
+        list[Scope], Field(description="The permissions; each scope includes those before it.", max_length=3)
+    ] = ["read"],  # noqa: B006 - never changed
+    tools: Annotated[
+        Text | None,
+        Field(
+            description="The only tools of the token, on /v1 and /mcp: collections, memory, agents, webhooks, tasks, "
+            "tables, kv, approvals; `read-only` leaves out what changes something."
+        ),
+    ] = None,
+    expires: Annotated[Text | None, Field(description="How long the token is valid, such as 90d.")] = None,
+) -> dict[str, Any]:
+    """Create a token of the user; its text is returned once."""
     if len(label) > LONGEST_LABEL or not label.isprintable():
         raise UsageError(f"a label is one line of at most {LONGEST_LABEL} characters")
-    lifetime = _lifetime(optional_text(parameters, "expires"))
-    scopes = _scopes(parameters)
-    tools = _tools(optional_text(parameters, "tools"))
-    user_id = await users.find(context.database, user)
-    made = await context.tokens.create(user_id, label=label, scopes=scopes, lifetime_ms=lifetime, tools=tools)
+    choice, allowed, user_id = _tools(tools), frozenset(scopes) or frozenset({"read"}), context.caller.user_id
+    made = await context.tokens.create(
+        user_id, label=label, scopes=allowed, lifetime_ms=_lifetime(expires), tools=choice
+    )
     if made is None:
-        raise unknown_name("user", user, (await users.names(context.database)).values())
-    limit = None if tools is None else str(tools)
-    log.info("token_created", token=made.token_id, user_id=user_id, scopes=sorted(scopes), tools=limit)
+        raise NotFound("there is no such user any more")
+    limit = None if choice is None else str(choice)
+    log.info("token_created", token=made.token_id, user_id=user_id, scopes=sorted(allowed), tools=limit)
+    user = users.display_name(await users.names(context.database), user_id)
     return {"id": made.token_id, "user": user, "token": made.token, "expires_at": time_json(made.expires_at)}
 
 
-async def list_tokens(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
+@operation()
+async def token_list(context: AdminContext, user: Text | None = None) -> dict[str, Any]:
     """Return every token (of `user`), invalid ones included; never the token itself."""
-    user = optional_text(parameters, "user")
     user_id = None if user is None else await users.find(context.database, user)
     known = await users.names(context.database)
     return {
@@ -64,18 +75,15 @@ async def list_tokens(context: AdminContext, parameters: Mapping[str, Any]) -> d
     }
 
 
-async def revoke(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Revoke the token whose id begins with `id`."""
-    revoked = await context.tokens.revoke(text(parameters, "id"))
+@operation(changes=True)
+async def token_revoke(
+    context: AdminContext,
+    token_id: Annotated[Text, Field(description="An id, its unique prefix, or the token itself.")],
+) -> dict[str, Any]:
+    """Revoke a token. Every daemon refuses it from now on."""
+    revoked = await context.tokens.revoke(token_id)
     log.info("token_revoked", token=revoked)
     return {"id": revoked}
-
-
-def _scopes(parameters: Mapping[str, Any]) -> frozenset[Scope]:
-    given = parameters.get("scopes") or ["read"]
-    if not isinstance(given, list) or not all(scope in SCOPES for scope in given):
-        raise UsageError(f"scopes is not a list of {', '.join(SCOPES)}")
-    return frozenset(given)
 
 
 def _tools(given: str | None) -> ToolChoice | None:

@@ -19,8 +19,8 @@ from runtime.memory.collection.row_codec import holds
 from runtime.memory.errors import FsyncFailed
 from runtime.memory.indexing.sealing import reseal_indexes
 from runtime.tables.errors import TablesUnavailable
-from runtime.tables.storage import Stored
-from runtime.threads.deletion import delete_of_user as delete_threads
+from runtime.tables.storage import StorageUsage
+from runtime.threads.removal.deletion import delete_of_user as delete_threads
 from runtime.tools.call_counts import COUNTS
 from runtime.tools.context import Context
 from runtime.webhooks.routing import dynamic_webhooks
@@ -29,7 +29,7 @@ log = structlog.get_logger("symbiont.users")
 
 
 @dataclass
-class Erased:
+class ErasureResult:
     """Deleted items by memory, SQL tables, and rows by table of the database. `problems`: parts that could not be
     deleted. `running`: an agent still works on a turn of the user, whose rows stay."""
 
@@ -47,14 +47,14 @@ def remove_rows(connection: Connection, user_id: str, now: int | None) -> tuple[
     return None if tokens is None else (tokens, dynamic_webhooks.delete_all(connection, user_id))
 
 
-async def erase(context: Context, user_id: str) -> Erased:
+async def erase(context: Context, user_id: str) -> ErasureResult:
     """Forget the key of a removed user, then delete all their data. A part that cannot be deleted is added to the
     problems, and the rest is deleted. May be interrupted and repeated: the id is never used again. Raises `Unavailable`
     if the key cannot be forgotten; then nothing is deleted.
 
     Of a memory that the program does not declare, rows are deleted and files stay.
     """
-    done = Erased()
+    done = ErasureResult()
     # First: whatever is left of the data, here and in copies, is unreadable from now on.
     keys = context.database.keys
     await asyncio.to_thread(keys.forget, user_id, milliseconds(context.clock))
@@ -92,7 +92,7 @@ async def erase(context: Context, user_id: str) -> Erased:
     return done
 
 
-async def _erase_rows(context: Context, user_id: str, done: Erased, kept: Collection[Table]) -> None:
+async def _erase_rows(context: Context, user_id: str, done: ErasureResult, kept: Collection[Table]) -> None:
     """Delete the rows of a removed user but those in `kept`, and what indexes over rows have of them."""
     # First, so that a run which still works in one of them cannot write to it any more.
     await delete_threads(context.database, user_id)
@@ -105,11 +105,11 @@ async def _erase_rows(context: Context, user_id: str, done: Erased, kept: Collec
         done.problems += [f"index of tasks: {problem}" for problem in problems]
 
 
-async def _drop_tables(context: Context, user_id: str, done: Erased) -> bool:
+async def _drop_tables(context: Context, user_id: str, done: ErasureResult) -> bool:
     """Delete the SQL tables of a user. Return False, and add the reason to the problems, if this fails."""
     storage, sql = context.storage, context.sql
     try:
-        stored = Stored() if storage is None else await storage.stored(user_id)
+        stored = StorageUsage() if storage is None else await storage.stored(user_id)
         if sql is None and stored.name is not None:
             raise TablesUnavailable("they cannot be opened here")
         if sql is not None:

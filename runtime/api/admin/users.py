@@ -5,25 +5,27 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Annotated, Any, Final
 from zoneinfo import available_timezones
 
 import structlog
+from pydantic import Field
 from sqlalchemy import Connection
 
 from runtime.api.admin.keys.keys import exported_json
-from runtime.api.admin.parameters import flag, optional_text, text, time_json
+from runtime.api.admin.operation import operation
+from runtime.api.admin.parameters import Text, time_json
 from runtime.api.admin.state import AdminContext
-from runtime.api.admin.user_removal import Erased, erase, remove_rows
+from runtime.api.admin.user_removal import ErasureResult, erase, remove_rows
 from runtime.clock import milliseconds
 from runtime.database.schema import OWNER
-from runtime.errors import NotFound, UsageError
+from runtime.errors import UsageError
 from runtime.identity import users
 from runtime.identity.user_settings import NO_LIMIT, UserSettings
 from runtime.models.budgets.limits import LIMITS, NANO, LimitName, Total, read_limit
 from runtime.suggestions import unknown_name
 from runtime.tables.quota import TIERS, read_storage
-from runtime.tables.storage import Stored, UserStorage, used_percent
+from runtime.tables.storage import StorageUsage, UserStorage, used_percent
 from runtime.tasks.days import move_days
 from runtime.threads.run import BUDGET_EXCEEDED
 from runtime.threads.turns import parking
@@ -31,9 +33,9 @@ from runtime.threads.turns import parking
 log = structlog.get_logger("symbiont.users")
 
 
-async def add(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
+@operation(changes=True)
+async def user_add(context: AdminContext, name: Text) -> dict[str, Any]:
     """Create the user `name`."""
-    name = text(parameters, "name")
     user_id = await users.add(context.database, name, milliseconds(context.clock))
     # Already now: the first delivery of the user does not wait for it.
     await asyncio.to_thread(context.database.keys.ensure, user_id)
@@ -41,7 +43,8 @@ async def add(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str,
     return {"user": name, "id": user_id}
 
 
-async def list_users(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
+@operation()
+async def user_list(context: AdminContext) -> dict[str, Any]:
     """Return every user, `owner` first, with the limits that are set for each, and what it has stored."""
     found = await users.overview(context.database, milliseconds(context.clock))
     settings, stored = await context.user_settings.all(), await _storage(context).all()
@@ -50,29 +53,45 @@ async def list_users(context: AdminContext, parameters: Mapping[str, Any]) -> di
         own = settings.get(user_id, UserSettings())
         return {
             "limits": {name: _shown(name, getattr(own, name)) for name in LIMITS},
-            **_stored_json(context, own, stored.get(user_id, Stored())),
+            **_stored_json(context, own, stored.get(user_id, StorageUsage())),
         }
 
     return {"users": [{**row, "created_at": time_json(row["created_at"]), **more(row["id"])} for row in found]}
 
 
-async def show(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
+@operation()
+async def user_show(context: AdminContext, name: Text) -> dict[str, Any]:
     """Return the user `name` with its limits: `set` for it alone, `most` as they hold, and how much is used."""
-    user_id = await users.find(context.database, text(parameters, "name"))
-    return await _with_limits(context, user_id)
+    return await _with_limits(context, await users.find(context.database, name))
 
 
-async def change(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
+@operation(changes=True, repeatable=True)
+async def user_set(
+    context: AdminContext,
+    name: Text,
+    *,
+    tokens_per_day: Annotated[
+        Text | None, Field(description="Maximum tokens of requests and replies per day (UTC).")
+    ] = None,
+    cost_per_day: Annotated[Text | None, Field(description="Maximum cost per day (UTC) in US dollars.")] = None,
+    runs_per_hour: Annotated[
+        Text | None, Field(description="Maximum number of runs that begin per hour (UTC).")
+    ] = None,
+    tier: Annotated[Text | None, Field(description="What the user may store: free, pro or enterprise.")] = None,
+    storage: Annotated[
+        Text | None, Field(description="Bytes of tables and key-value store together, such as 100MB.")
+    ] = None,
+    time_zone: Annotated[Text | None, Field(description="Time zone of the user, such as Europe/Berlin.")] = None,
+) -> dict[str, Any]:
     """Change settings of the user `name`; `default` is that of the process: limits over all agents, a number or `none`;
     the `tier`, and the `storage` instead of that of the tier; the `time_zone`. Turns that wait because of a limit are
-    tried again, and days at whose end tasks are due end in the new time zone. Returns the user as `show` does."""
-    user_id = await users.find(context.database, text(parameters, "name"))
-    read: Mapping[str, Callable[[str], int | str | None]] = {
-        **{name: partial(_limit, name) for name in LIMITS},
-        **_READ,
-    }
+    tried again, and days at whose end tasks are due end in the new time zone. Returns the user as `user_show` does."""
+    user_id = await users.find(context.database, name)
+    limits = {"tokens_per_day": tokens_per_day, "cost_per_day": cost_per_day, "runs_per_hour": runs_per_hour}
+    others = {"tier": tier, "storage": storage, "time_zone": time_zone}
     changes: dict[str, int | str | None] = {
-        name: each(given) for name, each in read.items() if (given := optional_text(parameters, name)) is not None
+        **{each: _limit(each, text) for each in LIMITS if (text := limits[each]) is not None},
+        **{each: _READ[each](text) for each, text in others.items() if text is not None},
     }
     if not changes:
         raise UsageError("nothing is to be set", hint="name a setting, such as --tier or --tokens-per-day")
@@ -128,7 +147,7 @@ async def _with_limits(context: AdminContext, user_id: str) -> dict[str, Any]:
     known = await users.overview(context.database, milliseconds(context.clock))
     row = next((each for each in known if each["id"] == user_id), None)
     if row is None:
-        raise NotFound("there is no such user any more")
+        raise users.removed_error()
     own = await context.user_settings.of(user_id)
     budgets = context.budgets
     assert budgets is not None
@@ -143,7 +162,7 @@ async def _with_limits(context: AdminContext, user_id: str) -> dict[str, Any]:
         },
         "used": {"tokens": state.used.tokens, "cost": state.used.cost / NANO, "runs": state.runs},
         "reserved": {"tokens": state.reserved.tokens, "cost": state.reserved.cost / NANO},
-        **_stored_json(context, own, await _storage(context).stored(user_id)),
+        **_stored_json(context, own, await _measured(context, user_id)),
     }
 
 
@@ -152,7 +171,14 @@ def _storage(context: AdminContext) -> UserStorage:
     return context.storage
 
 
-def _stored_json(context: AdminContext, own: UserSettings, stored: Stored) -> dict[str, Any]:
+async def _measured(context: AdminContext, user_id: str) -> StorageUsage:
+    """Return what a user has stored; with a daemon, whose memories are all open, without texts that were deleted."""
+    if context.texts is not None and context.cancel_run is not None:
+        await context.texts.measure(user_id, context.memories)
+    return await _storage(context).stored(user_id)
+
+
+def _stored_json(context: AdminContext, own: UserSettings, stored: StorageUsage) -> dict[str, Any]:
     """Return the tier of a user, `set` for it alone and as it holds, and of its storage what is used; and the time
     zone."""
     storage = _storage(context)
@@ -161,10 +187,11 @@ def _stored_json(context: AdminContext, own: UserSettings, stored: Stored) -> di
         "tier": {"set": own.tier, "holds": storage.tier_of(own)},
         "storage": {
             "set": own.storage,
-            "most": {"tables": quota.tables, "rows": quota.rows, "bytes": quota.storage},
+            "most": {"tables": quota.tables, "rows": quota.rows, "bytes": quota.storage, "texts": quota.texts},
             "tables": stored.tables,
             "table_bytes": stored.table_bytes,
             "kv_bytes": stored.kv_bytes,
+            "text_bytes": stored.text_bytes,
             "used_percent": used_percent(stored, quota),
             "created_at": time_json(stored.created_at),
             "accessed_at": time_json(stored.accessed_at),
@@ -182,7 +209,8 @@ def _shown(name: LimitName, limit: int | None) -> float | str | None:
     return limit / NANO if name == "cost_per_day" else limit
 
 
-async def remove(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
+@operation(changes=True, searches=True)
+async def user_remove(context: AdminContext, name: Text, keep: bool = False) -> dict[str, Any]:
     """Remove the user `name`, or `id:ID`, with its tokens and webhooks, and all its data in memories, in SQL tables and
     in the database unless `keep` is true. Data that is kept belongs to the id, which is never used again.
 
@@ -191,7 +219,6 @@ async def remove(context: AdminContext, parameters: Mapping[str, Any]) -> dict[s
     process that owns the root next, or by the same again; without the name, by `id:ID`. `removed` is false if there was
     no such user any more.
     """
-    name, keep = text(parameters, "name"), flag(parameters, "keep")
     user_id = await users.find(context.database, name)
     if user_id == OWNER:
         raise UsageError(f"{OWNER} always exists and cannot be removed")
@@ -207,7 +234,7 @@ async def remove(context: AdminContext, parameters: Mapping[str, Any]) -> dict[s
     log.info("user_removed", user_id=user_id, tokens=tokens, webhooks=webhooks, kept=keep)
     # The user is removed; if the database is unavailable now, the routes follow as soon as it is available.
     await context.routes.look()
-    erased = Erased() if keep else await erase(context, user_id)
+    erased = ErasureResult() if keep else await erase(context, user_id)
     return {
         "user": name,
         "id": user_id,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack, aclosing
 from dataclasses import replace
@@ -12,9 +14,9 @@ from urllib.parse import unquote
 import structlog
 from pydantic import BaseModel
 
-from runtime.api.rest.agent_streams import HEARTBEAT_SECONDS, AgentStreams, Asked
+from runtime.api.rest.agent_streams import HEARTBEAT_SECONDS, AgentStreams, StreamOptions
 from runtime.api.rest.authentication import Authenticator
-from runtime.api.rest.endpoints import DELTAS, ENDPOINTS, Endpoint, resource_path
+from runtime.api.rest.endpoints import DELTAS, Endpoint, matching, resource_path
 from runtime.api.rest.event_stream import CONTENT_TYPE as EVENTS
 from runtime.api.rest.event_stream import accepts_events, error_event, progress_events
 from runtime.api.rest.input_parsing import read_object, read_query, take_flag
@@ -34,6 +36,15 @@ log = structlog.get_logger("symbiont.api")
 DESCRIPTION = "/v1/openapi.json"
 TOKEN_SECONDS: Final = 1.0
 """Seconds after which the token of a stream is looked up again."""
+BODIES_OF_ONE: Final = 64
+"""Maximum number of bodies that one token sends at the same time, so that no token blocks the others."""
+
+_OF_OPENAI: Final = re.compile(
+    "/v1/(?:assistants|audio|batches|chat|completions|containers|conversations|embeddings|evals|files|fine_tuning|images|"
+    "models|moderations|realtime|responses|threads|uploads|vector_stores|videos)(?:/|$)"
+)
+"""Paths of OpenAI's APIs. Its clients read errors in its form only."""
+_INSTEAD: Final = "an agent answers at POST /v1/agents/{agent}/chat"
 
 # Answers contain secrets and data of one caller; none is a page.
 _HEADERS = (("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"))
@@ -81,33 +92,36 @@ class RestHandler:
         self._bearer = bearer
         self._switches = switches
         self._streams = streams
+        self._bodies: Counter[str] = Counter()
 
     async def answer(self, call: ApiRequest) -> ApiResponse:
         """Answer `call`; raises nothing unless the request is cancelled."""
         try:
             return await self._answer(call)
         except Problem as problem:
-            return _refusal(problem)
+            refused = problem
         except SymbiontError as error:
-            return _refusal(_problem(error, call))
+            refused = _problem(error, call)
         except Exception:
             log.exception("request_failed", method=call.method, path=call.path)
-            return _refusal(Problem("internal", "see the daemon's log"))
+            refused = Problem("internal", "see the daemon's log")
+        body = refused.openai_body() if _OF_OPENAI.match(call.path) else refused.body()
+        return ApiResponse(refused.status, CONTENT_TYPE, body, _HEADERS + refused.headers)
 
     async def _answer(self, call: ApiRequest) -> ApiResponse:
         caller = await self._caller(call)
         if call.path == DESCRIPTION and call.method in {"GET", "HEAD"}:
             caller.need("read")
-            return ApiResponse(200, "application/json", describe(ENDPOINTS), _HEADERS)
+            return ApiResponse(200, "application/json", describe(), _HEADERS)
         if (path := resource_path(call.path)) is not None:
             return await self._read(call, path, caller)
         endpoint, in_path = _find(call)
         try:
             endpoint.tool.permit(caller)
             self._switches.need(endpoint.stopped_by)
-            if self._streams is not None and endpoint.watch is not None:
-                return await self._watched(call, endpoint, caller, in_path, self._streams)
-            given = await _given(call, endpoint, in_path)
+            if self._streams is not None and endpoint.follow is not None:
+                return await self._followed(call, endpoint, caller, in_path, self._streams)
+            given = await _given(self._bounded(call, caller), endpoint, in_path)
             if endpoint.tool.long and call.method != "HEAD" and accepts_events(call.accept):
                 events = self._events(call, endpoint, caller, given)
                 await anext(events)
@@ -143,22 +157,25 @@ class RestHandler:
         async with self._open_context(caller, no_progress) as context:
             return await ALL_TOOLS.call(endpoint.tool.name, context, given)
 
-    async def _watched(
+    async def _followed(
         self, call: ApiRequest, endpoint: Endpoint, caller: Caller, in_path: Mapping[str, str], streams: AgentStreams
     ) -> ApiResponse:
-        """Answer a call whose result is watched: JSON, or a stream that begins after the call."""
-        assert endpoint.watch is not None
+        """Answer a call whose result is followed: JSON, or a stream that begins after the call."""
+        assert endpoint.follow is not None
         query, deltas = take_flag(call.query, DELTAS)
-        given = await _given(call._replace(query=query), endpoint, in_path)
+        given = await _given(self._bounded(call, caller)._replace(query=query), endpoint, in_path)
         with ExitStack() as stack:
             stack.enter_context(streams.place(caller))
             if call.method == "HEAD" or not accepts_events(call.accept):
                 return await self._call(endpoint, caller, given)
             here = {"wait": 0} if "wait" in endpoint.tool.parameters.model_fields else {}
             result = await self._result(endpoint, caller, {**given, **here})
-            watched = endpoint.watch(result, given)
-            asked = Asked(call.last_event_id, deltas)
-            chunks = streams.events(caller.user_id, watched, asked, self._is_allowed(call, caller))
+            target = endpoint.follow(result, given)
+            options = StreamOptions(call.last_event_id, deltas)
+            if await streams.has_all(caller.user_id, target, options):
+                # A browser connects again after any other answer (WHATWG HTML, section 9.2.3).
+                return ApiResponse(204, None, b"", _HEADERS)
+            chunks = streams.events(caller.user_id, target, options, self._is_allowed(call, caller))
             events = _placed(chunks, stack.pop_all())
             try:
                 # The place is given back by the generator once it has begun.
@@ -168,6 +185,23 @@ class RestHandler:
                 raise
             headers = _HEADERS + _location(endpoint, result)
             return ApiResponse(200, EVENTS, b"", headers, events, HEARTBEAT_SECONDS)
+
+    def _bounded(self, call: ApiRequest, caller: Caller) -> ApiRequest:
+        """Return the request with a limit on the bodies that its token sends at the same time."""
+        token = caller.token_id or ""
+
+        async def read(largest: int) -> bytes:
+            if self._bodies[token] >= BODIES_OF_ONE:
+                what = f"at most {BODIES_OF_ONE} requests of a token may send bodies at the same time"
+                raise Problem("too_many_bodies", what, headers=(("Retry-After", "1"),))
+            self._bodies[token] += 1
+            try:
+                return await call.read(largest)
+            finally:
+                self._bodies[token] -= 1
+                self._bodies += Counter()  # drops counts of zero
+
+        return call._replace(read=read)
 
     def _is_allowed(self, call: ApiRequest, caller: Caller) -> Callable[[], Awaitable[bool]]:
         """Return the function that tells whether a stream may go on: its token is valid, and the scopes are the same.
@@ -230,15 +264,16 @@ def _location(endpoint: Endpoint, result: BaseModel) -> tuple[tuple[str, str], .
 
 def _find(call: ApiRequest) -> tuple[Endpoint, dict[str, str]]:
     """Return the endpoint and the ids in its path. Raises Problem."""
-    method = "GET" if call.method == "HEAD" else call.method
-    found = [(row, match) for row in ENDPOINTS if (match := row.pattern.fullmatch(call.path))]
-    for row, match in found:
-        if row.method == method:
-            return row, {name: _decoded(name, text) for name, text in match.groupdict().items()}
-    if found or call.path == DESCRIPTION:
-        allowed = {row.method for row, _ in found} or {"GET"}
-        raise _not_allowed(allowed)
-    raise Problem("not_found", "there is no such resource", hint=f"{DESCRIPTION} describes the existing ones")
+    method, rows = "GET" if call.method == "HEAD" else call.method, matching(call.path)
+    if method in rows:
+        row, sent = rows[method]
+        return row, {name: _decoded(name, text) for name, text in sent.items()}
+    if rows or call.path == DESCRIPTION:
+        raise _not_allowed({*rows} or {"GET"})
+    hint = f"{DESCRIPTION} describes the existing ones"
+    if _OF_OPENAI.match(call.path):
+        hint = f"{_INSTEAD}; {hint}"
+    raise Problem("not_found", "there is no such resource", hint=hint)
 
 
 def _decoded(name: str, text: str) -> str:
@@ -267,23 +302,19 @@ async def _given(call: ApiRequest, endpoint: Endpoint, in_path: Mapping[str, str
     if endpoint.body:
         if call.query:
             raise Problem("malformed", "the parameters belong in the body, not in the query")
-        given = read_object(await call.read(endpoint.largest), call.content_type)
+        given = await read_object(await call.read(endpoint.tool.largest), call.content_type)
     else:
         given = read_query(call.query, endpoint.tool.parameters)
         if call.method not in {"GET", "HEAD"}:
-            sent = read_object(await call.read(endpoint.largest), call.content_type)
+            sent = await read_object(await call.read(endpoint.tool.largest), call.content_type)
             if sent and endpoint.others:
                 raise Problem("malformed", "the parameters belong in the query, not in the body")
             given |= sent
-    for name in in_path:
+    for name in endpoint.in_path:
         if name in given:
-            raise Problem("malformed", f"{name} is already in the path")
+            raise Problem("malformed", f"{name} belongs in the path")
     wrong = [((name,), "this path has no such parameter") for name in endpoint.without if name in given]
     wrong += [((name,), "it is required") for name in endpoint.needs if given.get(name) is None]
     if wrong:
         raise WrongParameters(endpoint.tool.name, tuple(wrong))
     return {**given, **in_path}
-
-
-def _refusal(problem: Problem) -> ApiResponse:
-    return ApiResponse(problem.status, CONTENT_TYPE, problem.body(), _HEADERS + problem.headers)

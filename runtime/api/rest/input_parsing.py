@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import asyncio
 import re
 from collections.abc import Iterator
 from types import UnionType
@@ -11,11 +11,10 @@ from urllib.parse import parse_qsl
 
 from pydantic import BaseModel
 
+from runtime import json_text
 from runtime.api.rest.problem import Problem
+from runtime.json_bounds import OFF_THE_LOOP, excess
 from runtime.tools.tool import aliases_of
-
-LARGEST_BODY = 64 * 1024
-"""Bytes."""
 
 _JSON = frozenset({"application/json", "application/merge-patch+json"})
 _INTEGER = re.compile(r"-?[0-9]{1,15}", re.ASCII)
@@ -23,26 +22,30 @@ _NUMBER = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?", re.ASCII)
 _MOST_FIELDS = 50
 
 
-def read_object(body: bytes, content_type: str | None) -> dict[str, Any]:
-    """Return the JSON object that is the whole body; an empty body is an empty object.
+async def read_object(body: bytes, content_type: str | None) -> dict[str, Any]:
+    """Return the JSON object that is the whole body; an empty body is an empty object. A large one is read in a thread.
 
-    Raises Problem for another content type, for a body that is not JSON in UTF-8 (RFC 8259), and for a duplicate
-    key.
+    Raises Problem for another content type, for a body that is not JSON in UTF-8 (RFC 8259) or has too many parts, and
+    for a duplicate key.
     """
     if not body:
         return {}
     if (content_type or "").partition(";")[0].strip().lower() not in _JSON:
-        raise Problem("unsupported_media_type", "the body is not sent as application/json")
+        raise Problem(
+            "unsupported_media_type",
+            "the body is not sent as application/json",
+            hint="send the header Content-Type: application/json (`curl --json` does)",
+        )
+    return await asyncio.to_thread(_object, body) if len(body) > OFF_THE_LOOP else _object(body)
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    if (what := excess(body)) is not None:
+        raise Problem("malformed", f"the body is not accepted as JSON: {what}")
     try:
-        value = json.loads(body.decode(), object_pairs_hook=_once, parse_constant=_no_constant)
-    except UnicodeDecodeError:
-        raise Problem("malformed", "the body is not UTF-8") from None
-    except json.JSONDecodeError as error:
-        where = f"line {error.lineno}, column {error.colno}"
-        raise Problem("malformed", f"the body is not JSON: {error.msg.lower()} ({where})") from None
-    except (ValueError, RecursionError) as error:
-        why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise Problem("malformed", f"the body is not accepted as JSON: {why}") from None
+        value = json_text.decode(body)
+    except json_text.DecodeError as error:
+        raise Problem("malformed", f"the body {error}") from None
     if not isinstance(value, dict):
         raise Problem("malformed", "the body is not a JSON object")
     return value
@@ -106,14 +109,3 @@ def _value(text: str, kinds: frozenset[Any]) -> str | int | float | bool:
     if bool in kinds and text in {"true", "false"}:
         return text == "true"
     return text
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("it has a duplicate key")
-    return found
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")

@@ -14,7 +14,7 @@ from runtime.memory.errors import NoSuchItem, StoreBusy, StoreError, Unsupported
 from runtime.models.budgets.limits import BudgetExceeded
 from runtime.switches import SwitchedOff
 from runtime.tables.errors import QuotaExceeded
-from runtime.threads.events import told
+from runtime.threads.events import run_event
 from runtime.tools.failure import CODES, Code, Failure, example_for, failure_of
 from runtime.tools.tool import Tool, WrongParameters
 
@@ -34,12 +34,14 @@ TITLES: Mapping[str, tuple[int, str]] = MappingProxyType(
         "unsupported_media_type": (415, "The media type of the body is not supported"),
         "misdirected": (421, "This host name is not served"),
         "wrong_parameters": (422, "The parameters are invalid"),
+        "too_many_bodies": (429, "Too many bodies are being sent"),
         "too_many_streams": (429, "Too many requests wait for agents"),
-        told.LIMIT_REACHED[0]: told.LIMIT_REACHED[1:],
+        run_event.LIMIT_REACHED[0]: run_event.LIMIT_REACHED[1:],
         "rate_limited": (429, "Too many such requests"),
         "internal": (500, "Internal error"),
-        told.RUN_FAILED[0]: told.RUN_FAILED[1:],
+        run_event.RUN_FAILED[0]: run_event.RUN_FAILED[1:],
         "upsert_failed": (500, "The data could not be stored"),
+        "overloaded": (503, "Too many requests are running"),
         "unavailable": (503, "The database is unavailable"),
         "provider_unavailable": (503, "A required service is unavailable"),
         "switched_off": (503, "This is switched off"),
@@ -53,7 +55,7 @@ SCHEMA: Mapping[str, Any] = MappingProxyType(
         "description": "The problem (RFC 9457).",
         "required": ["type", "title", "status", "detail"],
         "properties": {
-            "type": {"type": "string", "enum": [f"{told.PROBLEMS}{kind}" for kind in TITLES]},
+            "type": {"type": "string", "enum": [f"{run_event.PROBLEMS}{kind}" for kind in TITLES]},
             "title": {"type": "string"},
             "status": {"type": "integer"},
             "detail": {"type": "string", "description": "The reason why this request failed."},
@@ -123,10 +125,17 @@ class Problem(Exception):  # noqa: N818 - RFC 9457's word
         """Return the JSON object as bytes."""
         return json.dumps(self.json()).encode()
 
+    def openai_body(self) -> bytes:
+        """Return the JSON object in which OpenAI's clients look for the message."""
+        text = f"{self.detail} ({self.hint})" if self.hint else self.detail
+        kind = "server_error" if self.status >= 500 else "invalid_request_error"
+        error = {"message": text, "type": kind, "param": None, "code": self.kind}
+        return json.dumps({"error": error, **self.json()}).encode()
+
     def json(self) -> dict[str, Any]:
         """Return the JSON object."""
         document: dict[str, Any] = {
-            "type": f"{told.PROBLEMS}{self.kind}",
+            "type": f"{run_event.PROBLEMS}{self.kind}",
             "title": self.title,
             "status": self.status,
             "detail": self.detail,
@@ -157,7 +166,7 @@ def problem_of(error: SymbiontError, tool: Tool | None = None, caller: Caller | 
     if isinstance(error, WrongParameters):
         errors = tuple((_pointer(path), what, _example(error, tool, path)) for path, what in error.problems)
         return Problem(kind, "some parameters are invalid", hint=hint, code=code, errors=errors)
-    if isinstance(error, StoreError) and code != "invalid_params" and kind != "unavailable":
+    if isinstance(error, StoreError) and code in {"provider_unavailable", "upsert_failed"} and kind != "unavailable":
         # It names files, which only administrators may see.
         kind = "internal" if code == "provider_unavailable" else kind
         detail = "stored items cannot be read or written; see the daemon's log"

@@ -9,9 +9,11 @@ from typing import Any, Final
 
 import click
 
-from runtime.cli.client import RootClient, call, find_root
+from runtime.cli.client import RootClient, find_root
 from runtime.cli.terminal.input import text_or_file
-from runtime.cli.terminal.output import json_option, print_json, print_table, printable, root_option, user_option
+from runtime.cli.terminal.output import json_option, print_table, root_option, user_option
+from runtime.cli.terminal.screen import echo, echo_json
+from runtime.cli.tool_command import tool_command
 from runtime.errors import UsageError
 from runtime.suggestions import unknown_name
 
@@ -30,18 +32,20 @@ def config() -> None:
     """
 
 
-@config.command(short_help="Show the settings of an agent.")
-@click.argument("agent", required=False)
-@user_option("The settings of this user.")
-@root_option
-@json_option
-def show(agent: str | None, user: str | None, root: Path | None, as_json: bool) -> None:
-    """Show the settings of AGENT, by default the main agent, as they are for the user, and where each comes from."""
-    answer = call(find_root(root), "agent_config_show", {"agent": agent, "user": user})
-    if as_json:
-        print_json(answer)
-    else:
-        _print(answer)
+def _print(answer: Mapping[str, Any]) -> None:
+    rows = [(name, _line(answer[name]), _source(answer, name)) for name in _READ]
+    print_table(("setting", "value", "from"), rows, empty="")
+    for note in answer["notes"]:
+        echo(note, fg="yellow", err=True)
+
+
+tool_command(
+    "agent_config_show",
+    "show",
+    arguments={"agent": "[AGENT]"},
+    view=_print,
+    group=config,
+)
 
 
 @config.command("set", short_help="Change a setting of an agent.")
@@ -117,16 +121,9 @@ def _change(
         change(own)
         answer = client.call("agent_config_edit", {**whose, **own, "version": shown["version"]})
     if as_json:
-        print_json(answer)
+        echo_json(answer)
     else:
         _print(answer)
-
-
-def _print(answer: Mapping[str, Any]) -> None:
-    rows = [(name, _line(answer[name]), _source(answer, name)) for name in _READ]
-    print_table(("setting", "value", "from"), rows, empty="")
-    for note in answer["notes"]:
-        click.secho(printable(note), fg="yellow", err=True)
 
 
 def _source(answer: Mapping[str, Any], name: str) -> str:

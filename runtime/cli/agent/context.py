@@ -8,7 +8,8 @@ import click
 
 from runtime.cli.client import call, find_root
 from runtime.cli.terminal.context_parts import print_parts
-from runtime.cli.terminal.output import json_option, print_json, printable, root_option, user_option
+from runtime.cli.terminal.output import json_option, root_option, user_option
+from runtime.cli.terminal.screen import echo, echo_json, echo_text, rule
 
 
 @click.command(short_help="Show what the context of an agent is made of.")
@@ -25,12 +26,12 @@ def context(
 
     No model is asked. The tokens are counted as they are for the model's window.
     """
-    answer = call(find_root(root), "agents.context", {"agent": agent, "thread": thread, "user": user})
+    answer = call(find_root(root), "agent_context_preview", {"agent": agent, "thread": thread}, user=user)
     if as_json:
-        print_json(answer)
+        echo_json(answer)
     elif whole:
         for message in answer["messages"]:
-            click.secho(f"── {message['role']}", bold=True)
-            click.echo(printable(message["content"]))
+            echo(f"{rule(2)} {message['role']}", bold=True)
+            echo_text(message["content"])
     else:
         print_parts(answer)

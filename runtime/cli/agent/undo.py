@@ -11,17 +11,9 @@ from typing import Any
 import click
 
 from runtime.cli.client import RootClient, find_root
-from runtime.cli.terminal.output import (
-    confirm,
-    counted,
-    json_option,
-    one_line,
-    print_json,
-    print_table,
-    root_option,
-    user_option,
-)
+from runtime.cli.terminal.output import confirm, counted, json_option, print_table, root_option, user_option
 from runtime.cli.terminal.progress import no_progress
+from runtime.cli.terminal.screen import echo, echo_json
 
 _ITEMS = {
     "deleted": "deleted",
@@ -51,24 +43,24 @@ def undo(run: str, user: str | None, yes: bool, root: Path | None, as_json: bool
     Items are deleted, in records withdrawn by a retraction; what they had replaced is valid again. Blocks get their
     text from before the run. What was replaced or edited since is reported and left; the exit code is then 1.
     """
-    asked = {"run": run, "user": user}
+    asked = {"run_id": run}
     with RootClient(find_root(root)) as client:
         if not yes:
-            going = client.call("agents.undo", {**asked, "dry_run": True}, progress=no_progress)
+            going = client.call("run_undo", {**asked, "dry_run": True}, user=user, progress=no_progress)
             if going["changed"]:
                 confirm(f"Take back what the run {run} of {going['agent']} wrote ({_amount(going)})?", undone=_NOTHING)
-        answer = client.call("agents.undo", asked, progress=no_progress)
+        answer = client.call("run_undo", asked, user=user, progress=no_progress)
     if as_json:
-        print_json(answer)
+        echo_json(answer)
     else:
         rows = [*_memory_rows(answer), *map(_block_row, answer["blocks"])]
         if rows:
             print_table(("where", "what", "result"), rows, empty="")
         if not answer["changed"]:
             why = ": nothing that the run wrote is left to take back" if answer["complete"] else ""
-            click.echo(f"{_NOTHING}{why}")
+            echo(f"{_NOTHING}{why}")
         for note in answer["notes"]:
-            click.secho(one_line(note), fg="yellow", err=True)
+            echo(note, fg="yellow", err=True)
     if not answer["complete"]:
         sys.exit(1)
 

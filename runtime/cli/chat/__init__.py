@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
-from runtime.cli.chat.answer import ask_live, exit_code, print_answer, print_answer_json
 from runtime.cli.chat.conversation import Conversation
 from runtime.cli.chat.interactive import talk
+from runtime.cli.chat.printed_answer import ask_live, exit_code, print_answer, print_answer_json
 from runtime.cli.client import find_root
 from runtime.cli.terminal.input import text_or_input
 from runtime.cli.terminal.output import json_option, root_option, user_option

@@ -7,11 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-import click
-
 from runtime.cli.client import DaemonGone, call_daemon
-from runtime.cli.terminal.output import one_line
+from runtime.cli.terminal.screen import echo
 from runtime.daemon.process.root import Root
+from runtime.threads.events.run_event import NOTE
 
 Event = Mapping[str, Any]
 Show = Callable[[Event], None]
@@ -23,15 +22,8 @@ _LOOK_SECONDS = 0.5
 
 def show_notices(event: Event) -> None:
     """Print what a person must know while an answer is waited for."""
-    if event["event"] == "waiting":
-        click.secho("the thread has another turn; the message waits for its end", fg="yellow", err=True)
-    elif event["event"] == "gone":
-        click.secho("the daemon stopped; the answer goes on when it runs again", fg="yellow", err=True)
-    elif event["event"] == "away":
-        why = one_line(event["error"] or "it gave no reason")
-        click.secho(f"the model is away; the message waits for it: {why}", fg="yellow", err=True)
-    elif event["event"] == "parked":
-        click.secho(f"the message waits: {one_line(event['error'] or 'a limit is reached')}", fg="yellow", err=True)
+    if event["event"] == NOTE:
+        echo(event["detail"], fg="yellow", err=True)
 
 
 @dataclass
@@ -51,8 +43,7 @@ class Conversation:
     @classmethod
     def open(cls, root: Root, agent: str | None, user: str | None, *, new: bool, thread: str | None = None) -> Self:
         """Open the main thread of the agent, a new conversation, or the thread with this id. Raises SymbiontError."""
-        given = {"agent": agent, "user": user, "new": new or None, "thread": thread}
-        answer = call_daemon(root, "chat.open", given)
+        answer = call_daemon(root, "chat_open", {"agent": agent, "new": new, "thread": thread}, user=user)
         return cls(
             root=root,
             agent=answer["agent"],
@@ -67,7 +58,7 @@ class Conversation:
     def ask(
         self, message: str, *, patience: int = 0, show: Show = show_notices, decides: bool = False
     ) -> dict[str, Any]:
-        """Send a message and return its answer, see the operation `chat.follow`. `patience`: seconds for which a model
+        """Send a message and return its answer, see the operation `chat_follow`. `patience`: seconds for which a model
         may be away, 0: any. `show`: called with what happens. `decides`: it decides about calls that wait for
         approval.
 
@@ -75,28 +66,30 @@ class Conversation:
         cancelled.
         """
         sent: dict[str, Any] = {}
+        seen = 0
 
         def note(event: Event) -> None:
+            nonlocal seen
             if event["event"] == "sent":
                 sent.update(event)
             else:
+                seen = event["id"] or seen
                 show(event)
 
         asked = {
             "agent": self.agent,
-            "user": self.user,
             "thread": self.thread,
             "patience": patience,
             "decides": decides,
         }
         try:
             try:
-                return call_daemon(self.root, "chat.send", {**asked, "message": message}, on_event=note)
+                return call_daemon(self.root, "chat_send", {**asked, "message": message}, user=self.user, on_event=note)
             except DaemonGone:
                 if not sent:
                     raise
-            note({"event": "gone"})
-            return self.follow(sent["run"], patience=patience, show=note, decides=decides)
+            show({"event": NOTE, "detail": "the daemon stopped; the answer goes on when it runs again"})
+            return self.follow(sent["run"], after=seen, patience=patience, show=show, decides=decides)
         except KeyboardInterrupt:
             if sent:
                 self.cancel(sent["run"])
@@ -104,21 +97,32 @@ class Conversation:
 
     def cancel(self, run: str) -> None:
         """Cancel a run. Raises SymbiontError."""
-        call_daemon(self.root, "agents.cancel", {"run": run, "user": self.user})
+        call_daemon(self.root, "agent_run_cancel", {"run": run}, user=self.user)
 
     def call(self, name: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """Call another operation of the daemon for this agent and user."""
-        return call_daemon(self.root, name, {"agent": self.agent, "user": self.user, **parameters})
+        return call_daemon(self.root, name, {"agent": self.agent, **parameters}, user=self.user)
+
+    def approval(self, approval_id: str) -> dict[str, Any]:
+        """Return a call that waits for approval, or that was decided meanwhile. Raises SymbiontError."""
+        return call_daemon(self.root, "approval_show", {"approval_id": approval_id})
 
     def follow(
-        self, run: str, *, patience: int = 0, show: Show = show_notices, decides: bool = False
+        self, run: str, *, after: int = 0, patience: int = 0, show: Show = show_notices, decides: bool = False
     ) -> dict[str, Any]:
-        """Follow a run, and return its answer; when the daemon is restarted meanwhile, the same run again."""
-        given = {"run": run, "thread": self.thread, "user": self.user, "patience": patience, "decides": decides}
+        """Follow a run from its beginning, or after the event with an id, and return its answer; when the daemon is
+        restarted meanwhile, the same run again."""
+        given = {"run": run, "thread": self.thread, "patience": patience, "decides": decides}
+
+        def note(event: Event) -> None:
+            nonlocal after
+            after = event["id"] or after
+            show(event)
+
         end = time.monotonic() + RESTART_SECONDS
         while True:
             try:
-                return call_daemon(self.root, "chat.follow", given, on_event=show)
+                return call_daemon(self.root, "chat_follow", {**given, "after": after}, user=self.user, on_event=note)
             except DaemonGone:
                 if time.monotonic() > end:
                     raise

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-import click
-
 from runtime.cli.chat.conversation import Conversation
 from runtime.cli.client import call_daemon
 from runtime.cli.terminal.approval import print_approval
-from runtime.cli.terminal.output import printable
+from runtime.cli.terminal.screen import echo, read_line
 from runtime.errors import SymbiontError
 
 _QUESTION: Final = "Run this call? (y)es, (n)o, (a)lways, (l)ater: "
@@ -48,16 +46,16 @@ def _answer() -> str:
         try:
             answer = _ANSWERS.get(_read(_QUESTION).lower())
         except EOFError:
-            click.echo()
+            echo()
             return "l"
         if answer is not None:
             return answer
-        click.secho("answer y, n, a or l", fg="yellow", err=True)
+        echo("answer y, n, a or l", fg="yellow", err=True)
 
 
 def _read(question: str) -> str:
     try:
-        return input(question).strip()
+        return read_line(question).strip()
     except UnicodeDecodeError:
         return ""
 
@@ -67,4 +65,4 @@ def _store(conversation: Conversation, operation: str, approval: Mapping[str, An
         call_daemon(conversation.root, operation, {"approval_id": approval["id"], **given})
     except SymbiontError as error:
         # It was decided elsewhere, or its time is over; the run goes on.
-        click.secho(printable(error.line()), fg="yellow", err=True)
+        echo(error.line(), fg="yellow", err=True)

@@ -6,13 +6,12 @@ import readline
 from contextlib import suppress
 from typing import Final
 
-import click
-
-from runtime.cli.chat.answer import ask_live, follow_live
 from runtime.cli.chat.conversation import Conversation
 from runtime.cli.chat.decision import decide
+from runtime.cli.chat.printed_answer import ask_live, follow_live
 from runtime.cli.terminal.context_parts import print_parts
-from runtime.cli.terminal.output import counted, printable
+from runtime.cli.terminal.output import counted
+from runtime.cli.terminal.screen import echo, echo_text, printable, read_line
 from runtime.errors import SymbiontError, UsageError
 
 PROMPT: Final = "> "
@@ -33,49 +32,49 @@ def talk(conversation: Conversation) -> None:
     _greet(conversation)
     readline.clear_history()
     for said in conversation.said:
-        readline.add_history(said)
+        readline.add_history(printable(said))
     while True:
         try:
             line = _line()
         except EOFError:
-            click.echo()
+            echo()
             return
         if line in ("/quit", "/exit"):
             return
         try:
             if line == "/new":
                 conversation = Conversation.open(conversation.root, conversation.agent, conversation.user, new=True)
-                click.echo("a new conversation")
+                echo("a new conversation")
             elif line.startswith("/"):
                 _command(conversation, line)
             elif line:
                 _ask(conversation, line)
         except SymbiontError as error:
             # The conversation goes on.
-            click.secho(printable(error.line()), fg="red", err=True)
+            echo(error.line(), fg="red", err=True)
 
 
 def _line() -> str:
     """Return what the user types; an empty line if it is abandoned or cannot be read. Raises EOFError."""
     try:
-        return input(PROMPT).strip()
+        return read_line(PROMPT).strip()
     except KeyboardInterrupt:
-        click.echo()
+        echo()
     except UnicodeDecodeError:
-        click.secho("what you typed is not UTF-8 text", fg="red", err=True)
+        echo("what you typed is not UTF-8 text", fg="red", err=True)
     return ""
 
 
 def _greet(conversation: Conversation) -> None:
     earlier = f", {counted(conversation.messages, 'message')}" if conversation.messages else ""
-    click.echo(f"{conversation.agent} ({conversation.model}){earlier}; /help lists commands")
+    echo(f"{conversation.agent} ({conversation.model}){earlier}; /help lists commands")
 
 
 def _ask(conversation: Conversation, message: str) -> None:
     try:
         ask_live(conversation, message)
     except KeyboardInterrupt:
-        click.secho("\ncancelled", fg="yellow", err=True)
+        echo_text("\ncancelled", fg="yellow", err=True)
 
 
 def _pending(conversation: Conversation) -> None:
@@ -83,7 +82,7 @@ def _pending(conversation: Conversation) -> None:
     found = conversation.call("approval_list", {})["approvals"]
     waiting = [each for each in found[::-1] if each["thread_id"] == conversation.thread]
     if not waiting:
-        click.echo("no call waits for approval here")
+        echo("no call waits for approval here")
     with suppress(KeyboardInterrupt):
         for each in waiting:
             decide(conversation, each)
@@ -96,20 +95,20 @@ def _pending(conversation: Conversation) -> None:
 def _command(conversation: Conversation, line: str) -> None:
     match line.split():
         case ["/help"]:
-            click.echo(HELP)
+            echo_text(HELP)
         case ["/context"]:
-            print_parts(conversation.call("agents.context", {"thread": conversation.thread}))
+            print_parts(conversation.call("agent_context_preview", {"thread": conversation.thread}))
         case ["/memory"]:
             _memory(conversation)
         case ["/pending"]:
             _pending(conversation)
         case _:
-            click.secho(f"no command is called {printable(line)}; /help lists them", fg="red", err=True)
+            echo(f"no command is called {line}; /help lists them", fg="red", err=True)
 
 
 def _memory(conversation: Conversation) -> None:
     whose = {"subject": conversation.subject}
     for block in conversation.call("agent_block_list", whose)["blocks"]:
         whole = conversation.call("agent_block_show", {**whose, "label": block["label"]})
-        click.secho(f"{block['label']}, version {whole['version']}", bold=True)
-        click.echo(f"{printable(whole['value'].strip()) or '(empty)'}\n")
+        echo(f"{block['label']}, version {whole['version']}", bold=True)
+        echo_text(f"{whole['value'].strip() or '(empty)'}\n")

@@ -12,17 +12,9 @@ from runtime.cli.client import RootClient, find_root, user_name
 from runtime.cli.collection.options import TYPES
 from runtime.cli.deletion import forget_each, quoted
 from runtime.cli.terminal.input import text_or_input
-from runtime.cli.terminal.output import (
-    confirm,
-    counted,
-    json_option,
-    local_time,
-    one_line,
-    print_json,
-    printable,
-    root_option,
-)
+from runtime.cli.terminal.output import confirm, counted, json_option, local_time, root_option
 from runtime.cli.terminal.progress import no_progress
+from runtime.cli.terminal.screen import echo, echo_json, echo_text, style
 from runtime.errors import UsageError
 
 
@@ -36,7 +28,7 @@ def get(memory_id: str, root: Path | None, as_json: bool) -> None:
         answer = client.call("get", {"memory_id": memory_id}, progress=no_progress)
         user = user_name(client, answer["user_id"])
     if as_json:
-        print_json(answer)
+        echo_json(answer)
     else:
         _print(answer, user)
 
@@ -59,9 +51,9 @@ def _print(item: Mapping[str, Any], user: str) -> None:
     ]
     for name, value in rows:
         if value not in {None, ""}:
-            click.echo(f"{click.style(f'{name:<11}', bold=True)} {one_line(str(value))}")
-    click.echo()
-    click.echo(printable(item["text"]))
+            echo(style(f"{name:<11}", bold=True), f" {value}")
+    echo()
+    echo_text(item["text"])
 
 
 @click.command(short_help="Change the text or the fields of one item.")
@@ -100,7 +92,7 @@ def update(
         answer = client.call("update", {"memory_id": memory_id, "text": said, **about}, progress=no_progress)
         user = user_name(client, answer["user_id"])
     if as_json:
-        print_json(answer)
+        echo_json(answer)
     else:
         _print(answer, user)
 

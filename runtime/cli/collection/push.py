@@ -10,8 +10,9 @@ import click
 
 from runtime.cli.client import RootClient, find_root
 from runtime.cli.collection.options import TYPES
-from runtime.cli.terminal.output import counted, json_option, one_line, print_json, print_table, root_option
+from runtime.cli.terminal.output import counted, json_option, print_table, root_option
 from runtime.cli.terminal.progress import no_progress, progress_bar
+from runtime.cli.terminal.screen import echo, echo_json
 from runtime.errors import SymbiontError, UsageError
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ def _push(root: Root, sources: PushSources, about: dict[str, Any], *, replace: b
                 progress(name, sources.read, len(sources))
     except (SymbiontError, KeyboardInterrupt):
         if done.files and not as_json:
-            click.echo(f"{counted(done.files, 'file')} pushed so far; repeat the command for the rest", err=True)
+            echo(f"{counted(done.files, 'file')} pushed so far; repeat the command for the rest", err=True)
         raise
     _print_result(done, sources, as_json=as_json)
 
@@ -139,7 +140,7 @@ def _forget_missing_pages(client: RootClient, about: dict[str, Any], last: PushS
 
 def _print_result(done: _Totals, sources: PushSources, *, as_json: bool) -> None:
     if as_json:
-        print_json(
+        echo_json(
             {
                 "collection": done.collection,
                 "files": done.files,
@@ -157,15 +158,15 @@ def _print_result(done: _Totals, sources: PushSources, *, as_json: bool) -> None
         columns = ("files", "inserted", "updated", "skipped", "removed", "failed")
         print_table(columns, [[f"{number:,}" for number in row]], empty="")
     else:
-        click.echo("There was nothing to push.")
+        echo("There was nothing to push.")
     _print_passed_over(sources)
     for note in done.notes:
-        click.secho(one_line(f"note: {note}"), fg="yellow", err=True)
+        echo(f"note: {note}", fg="yellow", err=True)
 
 
 def _print_failed(sources: PushSources) -> None:
     for path, why in sources.failed:
-        click.secho(one_line(f"{path}: {why}"), fg="red", err=True)
+        echo(f"{path}: {why}", fg="red", err=True)
 
 
 def _print_passed_over(sources: PushSources) -> None:
@@ -173,8 +174,8 @@ def _print_passed_over(sources: PushSources) -> None:
     if passed_over:
         kinds = [f"{kind} {count:,}" for kind, count in passed_over.most_common(_SHOWN)]
         more = [f"{len(passed_over) - _SHOWN} more kinds"] if len(passed_over) > _SHOWN else []
-        kinds_text = one_line(", ".join([*kinds, *more]))
-        click.echo(f"skipped in folders: {passed_over.total():,} ({kinds_text})", err=True)
+        kinds_text = ", ".join([*kinds, *more])
+        echo(f"skipped in folders: {passed_over.total():,} ({kinds_text})", err=True)
 
 
 def _dry_run(sources: PushSources, *, as_json: bool) -> None:
@@ -183,7 +184,7 @@ def _dry_run(sources: PushSources, *, as_json: bool) -> None:
         sources.on_read = lambda name: progress(name, sources.read, len(sources))
         rows = list(sources.documents())
     if as_json:
-        print_json(
+        echo_json(
             {
                 "files": [
                     {

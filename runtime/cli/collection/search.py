@@ -12,15 +12,16 @@ from runtime.cli.client import call, find_root
 from runtime.cli.collection.options import collection_option, now, time_range, wanted_options
 from runtime.cli.terminal.hits import explain_option, print_hit, threshold_option
 from runtime.cli.terminal.input import text_or_input
-from runtime.cli.terminal.output import counted, json_option, local_time, one_line, print_json, printable, root_option
+from runtime.cli.terminal.output import counted, json_option, local_time, root_option
 from runtime.cli.terminal.progress import progress_bar
+from runtime.cli.terminal.screen import echo, echo_json, echo_text
 
 
 @click.command(short_help="Search a collection by meaning and by words.")
 @click.argument("query_text", metavar="QUERY|-")
 @collection_option
 @click.option(
-    "-k", "--limit", type=int, default=10, show_default=True, metavar="N", help="Maximum number of hits, up to 100."
+    "--limit", type=int, default=10, show_default=True, metavar="N", help="Maximum number of hits, up to 100."
 )
 @wanted_options
 @click.option(
@@ -60,17 +61,17 @@ def search(
     with progress_bar("searching", at_once=False) as progress:
         answer = call(find_root(root), "search", asked, progress=progress)
     if as_json:
-        print_json(answer)
+        echo_json(answer)
         return
     if as_context:
-        click.echo(printable(answer["context"]))
+        echo_text(answer["context"])
     elif answer["hits"]:
         for rank, hit in enumerate(answer["hits"], 1):
             _print_hit(rank, hit, query, explain=explain)
     else:
-        click.echo("Nothing was found.")
+        echo("Nothing was found.")
     for note in answer["notes"]:
-        click.secho(one_line(f"note: {note}"), fg="yellow", err=not explain)
+        echo(f"note: {note}", fg="yellow", err=not explain)
 
 
 def _print_hit(rank: int, hit: Mapping[str, Any], query: str, *, explain: bool) -> None:
@@ -127,11 +128,11 @@ def summarize(
     with progress_bar("summarizing") as progress:
         answer = call(find_root(root), "summarize", asked, progress=progress)
     if as_json:
-        print_json(answer)
+        echo_json(answer)
         return
-    click.echo(printable(answer["summary"]))
+    echo_text(answer["summary"])
     by = " by ".join(str(each) for each in (answer["strategy"], answer.get("model")) if each)
-    click.echo(f"summary of {counted(len(answer['source_memory_ids']), 'item')} ({by}), stored as", err=True)
-    click.echo(answer["upserted_memory_id"], err=True)
+    echo(f"summary of {counted(len(answer['source_memory_ids']), 'item')} ({by}), stored as", err=True)
+    echo(answer["upserted_memory_id"], err=True)
     for note in answer.get("notes", ()):
-        click.secho(one_line(f"note: {note}"), fg="yellow", err=True)
+        echo(f"note: {note}", fg="yellow", err=True)

@@ -3,94 +3,77 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
-import click
-
-from runtime.cli.client import call, find_root
-from runtime.cli.terminal.output import counted, json_option, one_line, print_json, print_table, root_option
-from runtime.cli.terminal.progress import no_progress
+from runtime.cli.terminal.output import counted, print_table
+from runtime.cli.terminal.screen import echo
+from runtime.cli.tool_command import Rows, tool_command
 
 _TAGS = 8
 """Maximum number of tags that are named."""
-
-
-@click.command("list", short_help="List the collections.")
-@root_option
-@json_option
-def list_(root: Path | None, as_json: bool) -> None:
-    """List the collections, how much is in each, and how each is searched."""
-    answer = call(find_root(root), "get-collections", progress=no_progress)
-    if as_json:
-        print_json(answer)
-        return
-    print_table(
-        ("collection", "memory", "items", "index", "embedding", "state"),
-        [
-            (
-                f"{each['name']} (default)" if each["default"] else each["name"],
-                each["memory"],
-                f"{each['items']:,}",
-                each["index"],
-                _embedding(each),
-                each["state"],
-            )
-            for each in answer["collections"]
-        ],
-        empty="There are no collections.",
-    )
 
 
 def _embedding(each: Mapping[str, Any]) -> str:
     if each["embedding"] is None:
         return "by keyword only"
     size = f", {each['dimension']}" if each["dimension"] else ""
-    return f"{each['embedding']} ({each['model']}{size})" if each["model"] else each["embedding"]
+    return f"{each['embedding']} ({each['model']}{size})" if each["model"] else str(each["embedding"])
 
 
-@click.command(short_help="Create an empty collection.")
-@click.argument("name")
-@click.option(
-    "--dimension",
-    type=click.IntRange(1, 65536),
-    help="Fail unless the vectors of the collection have this dimension.",
-    metavar="N",
+list_ = tool_command(
+    "get-collections",
+    "list",
+    options={"collection": None},
+    view=Rows(
+        "collections",
+        {
+            "collection": lambda row: f"{row['name']} (default)" if row["default"] else row["name"],
+            "memory": "memory",
+            "items": "items",
+            "index": "index",
+            "embedding": _embedding,
+            "state": "state",
+        },
+        empty="There are no collections.",
+    ),
 )
-@root_option
-@json_option
-def new(name: str, dimension: int | None, root: Path | None, as_json: bool) -> None:
-    """Create the empty collection NAME in the default memory, unless it exists."""
-    answer = call(find_root(root), "new-collection", {"name": name, "dimension": dimension}, progress=no_progress)
-    if as_json:
-        print_json(answer)
-        return
+
+
+def _print_new(answer: Mapping[str, Any]) -> None:
     done = "created" if answer["created"] else "exists already:"
-    click.echo(f"{done} the collection {answer['name']} in the memory {answer['memory']}")
-    _print_notes(answer)
+    echo(f"{done} the collection {answer['name']} in the memory {answer['memory']}")
+    for note in answer["notes"]:
+        echo(f"note: {note}", fg="yellow", err=True)
 
 
-@click.command(short_help="Count items and tool calls.")
-@click.option("--collection", metavar="NAME", help="Only this collection.  [default: all collections]")
-@root_option
-@json_option
-def metrics(collection: str | None, root: Path | None, as_json: bool) -> None:
-    """Count the items of each collection, or of one: by type, project and tag, and those without a vector yet.
+new = tool_command(
+    "new-collection",
+    "new",
+    arguments={"name": "NAME"},
+    view=_print_new,
+)
 
-    Also shows how often you called each tool since the daemon started. Without a daemon there is no such count.
-    """
-    answer = call(find_root(root), "metrics", {"collection": collection}, progress=no_progress)
-    if as_json:
-        print_json(answer)
-        return
+
+def _print_metrics(answer: Mapping[str, Any]) -> None:
     for each in answer["collections"]:
-        click.secho(one_line(f"{each['name']} in the memory {each['memory']}"), bold=True)
+        echo(f"{each['name']} in the memory {each['memory']}", bold=True)
         for line in _counts(each):
-            click.echo(f"    {one_line(line)}")
+            echo(f"    {line}")
     rows = [(name, f"{each['calls']:,}", f"{each['failures']:,}") for name, each in sorted(answer["tools"].items())]
     if rows:
-        click.echo()
+        echo()
         print_table(("tool", "calls", "failures"), rows, empty="")
+
+
+metrics = tool_command(
+    "metrics",
+    short="Count items and tool calls.",
+    doc="""Count the items of each collection, or of one: by type, project and tag, and those without a vector yet.
+
+    Also shows how often you called each tool since the daemon started. Without a daemon there is no such count.
+    """,
+    view=_print_metrics,
+)
 
 
 def _counts(each: Mapping[str, Any]) -> Iterator[str]:
@@ -107,8 +90,3 @@ def _counts(each: Mapping[str, Any]) -> Iterator[str]:
     for problem in ("index_problem", "embedding_problem"):
         if each[problem]:
             yield str(each[problem])
-
-
-def _print_notes(answer: Mapping[str, Any]) -> None:
-    for note in answer["notes"]:
-        click.secho(one_line(f"note: {note}"), fg="yellow", err=True)

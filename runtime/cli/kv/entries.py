@@ -13,18 +13,16 @@ from runtime.cli.client import RootClient, call, find_root
 from runtime.cli.terminal.input import text_or_file
 from runtime.cli.terminal.output import (
     F,
-    as_read,
     confirm,
     counted,
     json_option,
     local_time,
-    one_line,
-    print_json,
     print_table,
-    printable,
     root_option,
+    subject_option,
     with_zone,
 )
+from runtime.cli.terminal.screen import echo, echo_json, one_line
 from runtime.errors import NotFound, UsageError
 
 PAGE: Final = 100
@@ -47,6 +45,7 @@ def _tag_option(what: str) -> Callable[[F], F]:
 @click.option(
     "--if-version", type=click.IntRange(0), metavar="N", help="Only if the entry has version N; 0: only a new one."
 )
+@subject_option("An entry of")
 @root_option
 @json_option
 def set_(
@@ -57,6 +56,7 @@ def set_(
     tags: tuple[str, ...],
     expires: str | None,
     if_version: int | None,
+    subject: str | None,
     root: Path | None,
     as_json: bool,
 ) -> None:
@@ -68,13 +68,14 @@ def set_(
         "tags": list(tags) or None,
         "expires_at": with_zone(expires),
         "if_version": if_version,
+        "subject": subject,
     }
     answer = call(find_root(root), "agent_memory_set", given, null=("value",))
     if as_json:
-        print_json(answer)
+        echo_json(answer)
         return
     until = f", until {local_time(answer['expires_at'])}" if answer["expires_at"] else ""
-    click.echo(f"{one_line(answer['key'])} has version {answer['version']}{until}")
+    echo(f"{answer['key']} has version {answer['version']}{until}")
 
 
 def _read(text: str) -> Any:
@@ -100,12 +101,13 @@ def _read(text: str) -> Any:
 
 @click.command(short_help="Print the value of an entry.")
 @click.argument("name")
+@subject_option("An entry of")
 @root_option
 @json_option
-def get(name: str, root: Path | None, as_json: bool) -> None:
+def get(name: str, subject: str | None, root: Path | None, as_json: bool) -> None:
     """Print the value of the entry NAME as JSON; with --json, the whole entry with its version."""
-    (entry,) = call(find_root(root), "agent_memory_get", {"key": name})["entries"]
-    click.echo(as_read(json.dumps(entry if as_json else entry["value"], indent=2, ensure_ascii=False)))
+    (entry,) = call(find_root(root), "agent_memory_get", {"key": name, "subject": subject})["entries"]
+    echo_json(entry if as_json else entry["value"])
 
 
 @click.command("list", short_help="List entries.")
@@ -118,27 +120,29 @@ def get(name: str, root: Path | None, as_json: bool) -> None:
     metavar="N",
     help="Show at most N entries.",
 )
+@subject_option("Only entries of")
 @root_option
 @json_option
-def list_(tags: tuple[str, ...], limit: int, root: Path | None, as_json: bool) -> None:
+def list_(tags: tuple[str, ...], limit: int, subject: str | None, root: Path | None, as_json: bool) -> None:
     """List entries in the order in which they were created."""
     entries: list[dict[str, Any]] = []
     cursor = None
     with RootClient(find_root(root)) as client:
         while len(entries) < limit:
             wanted = {"tags": list(tags) or None, "limit": min(PAGE, limit - len(entries)), "cursor": cursor}
-            answer = client.call("agent_memory_get", wanted)
+            answer = client.call("agent_memory_get", {**wanted, "subject": subject})
             entries += answer["entries"]
             cursor = answer["next_cursor"]
             if cursor is None:
                 break
     if as_json:
-        print_json({"entries": entries, "next_cursor": cursor})
+        echo_json({"entries": entries, "next_cursor": cursor})
         return
-    columns = ("name", "value", "tags", "version", "expires", "changed")
-    print_table(columns, map(_row, entries), empty="There are no entries.")
+    subjects = any(entry["subject"] for entry in entries)
+    columns = ("name", "value", "tags", "version", "expires", "changed", *(["subject"] if subjects else []))
+    print_table(columns, (_row(entry)[: len(columns)] for entry in entries), empty="There are no entries.")
     if cursor is not None:
-        click.echo("there are more entries; --limit shows more of them", err=True)
+        echo("there are more entries; --limit shows more of them", err=True)
 
 
 def _row(entry: Mapping[str, Any]) -> tuple[str, ...]:
@@ -150,32 +154,38 @@ def _row(entry: Mapping[str, Any]) -> tuple[str, ...]:
         str(entry["version"]),
         local_time(entry["expires_at"]) if entry["expires_at"] else "-",
         local_time(entry["updated_at"]),
+        one_line(entry["subject"] or "-"),
     )
 
 
 @click.command(short_help="Delete entries permanently.")
 @click.argument("name", metavar="[NAME]…", nargs=-1)
 @_tag_option("Delete all entries with this tag. Repeatable: entries with all of them.")
+@subject_option("Only entries of")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @root_option
 @json_option
-def delete(name: tuple[str, ...], tags: tuple[str, ...], yes: bool, root: Path | None, as_json: bool) -> None:
-    """Delete the entries with these names, or all entries that have all of the tags.
+def delete(
+    *, name: tuple[str, ...], tags: tuple[str, ...], subject: str | None, yes: bool, root: Path | None, as_json: bool
+) -> None:
+    """Delete the entries with these names, or all entries that have all of the tags, or all of a subject.
 
     The exit code is 2 if there is no entry with one of the names; the others are deleted.
     """
-    if bool(name) == bool(tags):
-        raise UsageError("give either names or --tag", hint="entries are never deleted without a choice")
-    chosen = ", ".join(map(one_line, name)) if name else f"all entries with {' and '.join(map(one_line, tags))}"
+    if bool(name) == bool(tags) and (name or subject is None):
+        raise UsageError("give either names, --tag or --subject", hint="entries are never deleted without a choice")
+    chosen = ", ".join(map(one_line, name)) if name else "all entries"
+    chosen += f" with {' and '.join(map(one_line, tags))}" if tags else ""
+    chosen += f" of {one_line(subject)}" if subject is not None else ""
     if not yes:
         confirm(f"Delete {chosen}?", undone="nothing was deleted")
     with RootClient(find_root(root)) as client:
-        asked: list[dict[str, Any]] = [{"key": each} for each in dict.fromkeys(name)] or [{"tags": list(tags)}]
-        counts = [client.call("agent_memory_delete", each)["deleted"] for each in asked]
+        asked: list[dict[str, Any]] = [{"key": each} for each in dict.fromkeys(name)] or [{"tags": list(tags) or None}]
+        counts = [client.call("agent_memory_delete", {**each, "subject": subject})["deleted"] for each in asked]
     if as_json:
-        print_json({"deleted": sum(counts)})
+        echo_json({"deleted": sum(counts)})
     else:
-        click.echo(f"deleted {counted(sum(counts), 'entry', 'entries')}")
+        echo(f"deleted {counted(sum(counts), 'entry', 'entries')}")
     absent = [each["key"] for each, count in zip(asked, counts, strict=True) if name and not count]
     if absent:
-        raise NotFound(printable(f"there is no entry {', '.join(map(repr, absent))}"))
+        raise NotFound(f"there is no entry {', '.join(map(repr, absent))}")

@@ -10,9 +10,10 @@ from typing import Final
 import click
 
 from runtime.cli.client import RootClient, find_root
-from runtime.cli.terminal.output import counted, root_option
+from runtime.cli.terminal.output import counted, root_option, subject_option
 from runtime.cli.terminal.output_file import json_line, output_option, written
 from runtime.cli.terminal.progress import no_progress, progress_bar
+from runtime.cli.terminal.screen import echo
 
 PAGE: Final = 500
 """Entries that are asked for at once, so that the daemon can do other work in between."""
@@ -20,8 +21,9 @@ PAGE: Final = 500
 
 @click.command(short_help="Export all entries as JSON Lines.")
 @output_option
+@subject_option("Only entries of")
 @root_option
-def export(output: str, root: Path | None) -> None:
+def export(output: str, subject: str | None, root: Path | None) -> None:
     """Export all entries, one JSON object per line, in the order in which they were created."""
     found = find_root(root)
     count, cursor = 0, None
@@ -32,12 +34,13 @@ def export(output: str, root: Path | None) -> None:
         RootClient(found) as client,
     ):
         while True:
-            answer = client.call("agent_memory_kv_export", {"limit": PAGE, "cursor": cursor}, progress=no_progress)
+            wanted = {"subject": subject, "limit": PAGE, "cursor": cursor}
+            answer = client.call("agent_memory_kv_export", wanted, progress=no_progress)
             for entry in answer["entries"]:
-                file.write(json_line(entry, ascii_only=on_terminal))
+                file.write(json_line(entry, on_terminal=on_terminal))
             count += len(answer["entries"])
             progress("", count, answer["total"])
             cursor = answer["next_cursor"]
             if cursor is None:
                 break
-    click.echo(f"exported {counted(count, 'entry', 'entries')}" + ("" if output == "-" else f" to {output}"), err=True)
+    echo(f"exported {counted(count, 'entry', 'entries')}" + ("" if output == "-" else f" to {output}"), err=True)

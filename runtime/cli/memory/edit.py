@@ -12,8 +12,9 @@ from runtime.cli.client import RootClient, find_root
 from runtime.cli.deletion import DeletionFailed, forget_each, quoted
 from runtime.cli.memory.options import memory_option
 from runtime.cli.terminal.input import text_or_input
-from runtime.cli.terminal.output import confirm, counted, json_option, print_json, root_option
+from runtime.cli.terminal.output import confirm, counted, json_option, root_option
 from runtime.cli.terminal.progress import no_progress
+from runtime.cli.terminal.screen import echo, echo_json
 from runtime.errors import UsageError
 
 
@@ -35,12 +36,12 @@ def edit(memory_id: str, text: str, memory: str | None, root: Path | None, as_js
         given = {"memory_id": whole, "text": said, "memory": memory}
         answer = client.call("memory_edit", given, progress=no_progress)
     if as_json:
-        print_json(answer)
+        echo_json(answer)
         return
     item = answer["item"]
     same = item["memory_id"] == answer["previous_id"]
-    click.echo(f"changed in the memory {item['memory']}; its id is {'still' if same else 'now'}", err=True)
-    click.echo(item["memory_id"])
+    echo(f"changed in the memory {item['memory']}; its id is {'still' if same else 'now'}", err=True)
+    echo(item["memory_id"])
 
 
 @click.command(short_help="Delete items permanently.")

@@ -6,9 +6,8 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-import click
-
-from runtime.cli.terminal.output import local_time, one_line, printable
+from runtime.cli.terminal.output import local_time
+from runtime.cli.terminal.screen import echo, echo_text, style
 
 _KINDS = {"semantic": "fact", "procedural": "procedure", "episodic": "episode"}
 _FIELDS = ("author", "session_id", "task", "confidence", "risk_tier", "git_commit")
@@ -71,6 +70,6 @@ def print_item(item: Mapping[str, Any], place: str | None, user: str) -> None:
     ]
     for name, value in rows:
         if value not in {None, ""}:
-            click.echo(f"{click.style(f'{name:<11}', bold=True)} {one_line(str(value))}")
-    click.echo()
-    click.echo(printable(item["text"]))
+            echo(style(f"{name:<11}", bold=True), f" {value}")
+    echo()
+    echo_text(item["text"])

@@ -12,8 +12,9 @@ import click
 from runtime.cli.client import RootClient, call, find_root
 from runtime.cli.memory.item_output import problem_text
 from runtime.cli.memory.options import memory_option
-from runtime.cli.terminal.output import confirm, counted, json_option, one_line, print_json, root_option
+from runtime.cli.terminal.output import confirm, counted, json_option, root_option
 from runtime.cli.terminal.progress import no_progress, progress_bar
+from runtime.cli.terminal.screen import echo, echo_json, style
 from runtime.errors import SymbiontError, UsageError
 
 
@@ -43,7 +44,7 @@ def compact(agent: str | None, all_agents: bool, memory: str | None, root: Path 
                 # An agent with unreadable files does not stop the others.
                 done.append(_failed(name or "", where or "", error))
     if as_json:
-        print_json({"agents": done})
+        echo_json({"agents": done})
     else:
         _print_compacted(done)
     if any(each["problems"] for row in done for each in row["memories"]):
@@ -60,11 +61,11 @@ def _print_compacted(done: Sequence[Mapping[str, Any]]) -> None:
         for each in row["memories"]:
             put, deleted = counted(each["flushed"], "item"), f"{each['deleted']:,}"
             counts = f"{put} promoted; expired logs or entries deleted: {deleted}"
-            click.echo(f"{row['agent']} in {each['memory']}: {counts}")
+            echo(f"{row['agent']} in {each['memory']}: {counts}")
             for problem in each["problems"]:
-                click.secho(one_line(f"not changed: {problem_text(problem)}"), fg="red", err=True)
+                echo(f"not changed: {problem_text(problem)}", fg="red", err=True)
     if not done:
-        click.echo("There is nothing to compact.")
+        echo("There is nothing to compact.")
 
 
 def _compactable(client: RootClient, memory: str | None) -> list[tuple[str, str]]:
@@ -73,7 +74,7 @@ def _compactable(client: RootClient, memory: str | None) -> list[tuple[str, str]
     able = {state["memory"] for state in answer["memories"] if "compact" in state["capabilities"]}
     for state in answer["memories"]:
         if state["memory"] not in able:
-            click.echo(f"the memory {state['memory']} is not compacted: its store is {state['store']}", err=True)
+            echo(f"the memory {state['memory']} is not compacted: its store is {state['store']}", err=True)
     return [(row["agent"], row["memory"]) for row in answer["agents"] if row["memory"] in able]
 
 
@@ -97,13 +98,13 @@ def purge(agent: str | None, user: str | None, memory: str | None, yes: bool, ro
             confirm(f"Delete {what} ({_amount(going)})?", undone="nothing was deleted")
         answer = client.call("memory_purge", asked, progress=no_progress)
     if as_json:
-        print_json(answer)
+        echo_json(answer)
     elif answer["memories"]:
-        click.echo(f"deleted {what}: {_amount(answer['memories'])}")
+        echo(f"deleted {what}: {_amount(answer['memories'])}")
     else:
-        click.echo(f"{agent} has no items" if user is None else f"user {user} has no items there")
+        echo(f"{agent} has no items" if user is None else f"user {user} has no items there")
     for note in answer["notes"]:
-        click.secho(one_line(note), fg="yellow", err=True)
+        echo(note, fg="yellow", err=True)
 
 
 def _amount(memories: Sequence[Mapping[str, Any]]) -> str:
@@ -129,13 +130,13 @@ def reindex(agent: str | None, memory: str | None, root: Path | None, as_json: b
         answer = call(find_root(root), "memory_reindex", {"agent": agent, "memory": memory}, progress=progress)
     problems = [(row["memory"], line) for row in answer["memories"] for line in row["problems"]]
     if as_json:
-        print_json(answer)
+        echo_json(answer)
     else:
         for row in answer["memories"]:
             counts = f"{counted(row['items'], 'item')} of {counted(row['parts'], 'part')}"
-            click.echo(f"{row['memory']}: {counts} indexed, {row['embedded']:,} of them by meaning")
+            echo(f"{row['memory']}: {counts} indexed, {row['embedded']:,} of them by meaning")
     for name, line in problems:
-        click.secho(one_line(f"memory {name}: {line}"), fg="red", err=True)
+        echo(f"memory {name}: {line}", fg="red", err=True)
     if problems:
         sys.exit(1)
 
@@ -153,21 +154,21 @@ def verify(agent: str | None, memory: str | None, root: Path | None, as_json: bo
     with progress_bar("reading") as progress:
         answer = call(find_root(root), "memory_verify", {"agent": agent, "memory": memory}, progress=progress)
     if as_json:
-        print_json(answer)
+        echo_json(answer)
     else:
         for row in answer["agents"]:
             _print_verified(row)
         if not answer["agents"]:
-            click.echo("Nothing is remembered yet.")
+            echo("Nothing is remembered yet.")
     if not answer["good"]:
         sys.exit(1)
 
 
 def _print_verified(row: Mapping[str, Any]) -> None:
     wrong = [problem for problem in row["problems"] if problem["severity"] == "error"]
-    state = click.style("wrong", fg="red") if wrong else click.style("good", fg="green")
+    state = style("wrong", fg="red") if wrong else style("good", fg="green")
     counts = f"{counted(row['files'], 'file')}, {counted(row['items'], 'item')}"
-    click.echo(f"{state}  {row['agent']} in {row['memory']}: {counts}")
+    echo(state, f"  {row['agent']} in {row['memory']}: {counts}")
     for problem in row["problems"]:
         colour = "red" if problem["severity"] == "error" else "yellow"
-        click.secho(one_line(f"    {problem_text(problem)}"), fg=colour)
+        echo(f"    {problem_text(problem)}", fg=colour)

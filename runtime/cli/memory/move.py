@@ -10,8 +10,9 @@ from typing import Any
 import click
 
 from runtime.cli.client import call, find_root
-from runtime.cli.terminal.output import counted, json_option, one_line, print_json, print_table, root_option
+from runtime.cli.terminal.output import counted, json_option, print_table, root_option
 from runtime.cli.terminal.progress import progress_bar
+from runtime.cli.terminal.screen import echo, echo_json
 
 
 @click.command(short_help="Copy a memory into another, and verify the copy.")
@@ -32,7 +33,7 @@ def move(source: str, target: str, agent: str | None, dry_run: bool, root: Path 
     with progress_bar("moving") as progress:
         answer = call(find_root(root), "memory_move", asked, progress=progress)
     if as_json:
-        print_json(answer)
+        echo_json(answer)
     else:
         _print(answer)
     if not answer["good"]:
@@ -46,15 +47,13 @@ def _print(answer: Mapping[str, Any]) -> None:
     columns += [] if dry else ["there now", "indexed", "by meaning"]
     print_table(columns, rows, empty=f"The memory {answer['source']} has no items.")
     for problem in _problems(answer):
-        click.secho(one_line(problem), fg="red", err=True)
+        echo(problem, fg="red", err=True)
     if dry:
-        click.echo("Nothing was copied.")
+        echo("Nothing was copied.")
     elif answer["good"] and rows:
         total = sum(each["items"] for each in answer["agents"])
-        click.echo(f"{counted(total, 'item')} of {answer['source']} and {answer['target']} compared: no differences.")
-        click.echo(
-            f"{answer['source']} did not change; `symbi memory purge AGENT --memory {answer['source']}` empties it."
-        )
+        echo(f"{counted(total, 'item')} of {answer['source']} and {answer['target']} compared: no differences.")
+        echo(f"{answer['source']} did not change; `symbi memory purge AGENT --memory {answer['source']}` empties it.")
 
 
 def _cells(each: Mapping[str, Any], *, dry: bool) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 import textwrap
@@ -12,20 +11,14 @@ from typing import Any
 
 import click
 
+from dslc.blocks.values.quantity import format_size
 from runtime.cli.client import RootClient, call, find_root, user_name
 from runtime.cli.memory.item_output import listed_kind, place_of, print_item, problem_text
 from runtime.cli.memory.options import memory_option, tag_options, type_option, user_option
-from runtime.cli.terminal.output import (
-    json_option,
-    local_time,
-    one_line,
-    print_json,
-    print_table,
-    printable,
-    root_option,
-    with_zone,
-)
+from runtime.cli.terminal.output import json_option, local_time, newest_option, print_table, root_option, with_zone
 from runtime.cli.terminal.progress import no_progress
+from runtime.cli.terminal.screen import echo, echo_exact, echo_json, echo_lines, echo_markdown, joined, one_line, style
+from runtime.cli.tool_command import Cell, Rows, tool_command
 
 _LONGEST = 500
 """Maximum items of one answer; more are fetched in several."""
@@ -35,8 +28,8 @@ _NARROW = 120
 
 
 @click.command("list", short_help="List the latest items, newest first.")
-@click.argument("count", metavar="[N]", type=click.IntRange(1, 100_000), default=10)
 @click.option("--agent", metavar="NAME", help="Only items of this agent.  [default: all agents]")
+@newest_option(100_000, " items", default=10)
 @type_option
 @tag_options
 @click.option(
@@ -47,20 +40,20 @@ _NARROW = 120
 @memory_option
 @root_option
 @json_option
-def list_(count: int, root: Path | None, as_json: bool, **wanted: Any) -> None:
-    """List the latest N items (default 10), newest first, of every agent or of one."""
+def list_(limit: int, root: Path | None, as_json: bool, **wanted: Any) -> None:
+    """List the latest items, newest first, of every agent or of one."""
     found, items, cursor = find_root(root), list[dict[str, Any]](), None
     wanted |= {name: list(wanted[name]) for name in ("tag", "all_tags")}
     wanted |= {name: with_zone(wanted[name]) for name in ("since", "until")}
-    while len(items) < count:
-        asked = {**wanted, "limit": min(count - len(items), _LONGEST), "cursor": cursor}
+    while len(items) < limit:
+        asked = {**wanted, "limit": min(limit - len(items), _LONGEST), "cursor": cursor}
         answer = call(found, "memory_list", asked, progress=no_progress)
         items += answer["items"]
         cursor = answer["next_cursor"]
         if cursor is None:
             break
     if as_json:
-        print_json({"items": items})
+        echo_json({"items": items})
         return
     rows = [
         (
@@ -74,20 +67,19 @@ def list_(count: int, root: Path | None, as_json: bool, **wanted: Any) -> None:
     ]
     width = shutil.get_terminal_size().columns
     if rows and sys.stdout.isatty() and width < _NARROW:
-        click.echo("\n\n".join(_entry(row, width) for row in rows))
+        echo_lines([line for row in rows for line in (*_entry(row, width), "")][:-1])
         return
     narrowed = any(value for name, value in wanted.items() if name not in {"limit", "cursor"})
     empty = "Nothing was found." if narrowed else "There are no items yet."
     print_table(("when", "agent", "type", "text", "id"), rows, empty=empty)
 
 
-def _entry(row: Sequence[str], width: int) -> str:
+def _entry(row: Sequence[str], width: int) -> list[str]:
     """Return a row of the list as several lines, for a terminal too narrow for a table."""
     when, agent, kind, text, memory_id = map(one_line, row)
     lines = textwrap.wrap(text, max(20, width - 4))
-    return "\n".join(
-        [f"{click.style(f'{when}  {kind}  {agent}', bold=True)}  {memory_id}", *(f"    {each}" for each in lines)]
-    )
+    head = joined((style(f"{when}  {kind}  {agent}", bold=True), memory_id), "  ")
+    return [head, *(f"    {each}" for each in lines)]
 
 
 def _beginning(text: str) -> str:
@@ -108,75 +100,69 @@ def show(memory_id: str, root: Path | None, as_json: bool) -> None:
         answer = client.call("memory_show", {"memory_id": memory_id}, progress=no_progress)
         user = user_name(client, answer["item"]["user_id"])
     if as_json:
-        print_json(answer)
+        echo_json(answer)
     else:
         print_item(answer["item"], place_of(answer), user)
 
 
-@click.command(short_help="Show the memory file of an agent and the log of a day.")
-@click.argument("agent")
-@click.option("--day", metavar="YYYY-MM-DD", help="Show the log of this day (UTC) instead of today's.")
-@memory_option
-@root_option
-@json_option
-def inspect(agent: str, day: str | None, memory: str | None, root: Path | None, as_json: bool) -> None:
-    """Show the memory file of AGENT and the log of today, formatted on a terminal."""
-    answer = call(find_root(root), "memory_inspect", {"agent": agent, "day": day, "memory": memory})
-    if as_json:
-        print_json(answer)
-        return
+def _print_files(answer: Mapping[str, Any]) -> None:
     for part in ("memory", "log"):
         file = answer[part]
-        click.secho(one_line(file["path"]), dim=True, err=True)
+        echo(file["path"], dim=True, err=True)
         if file["text"] is None:
             none = "nothing yet" if part == "memory" else "no episodes on that day"
-            click.secho(f"  ({none})", dim=True, err=True)
+            echo(f"  ({none})", dim=True, err=True)
         elif sys.stdout.isatty():
-            _lay_out(printable(file["text"]))
+            echo_markdown(file["text"])
         else:
             # The exact content, for other programs.
-            click.echo(file["text"], nl=not file["text"].endswith("\n"))
+            echo_exact(file["text"], nl=not file["text"].endswith("\n"))
 
 
-def _lay_out(text: str) -> None:
-    if os.environ.get("NO_COLOR"):
-        click.echo(text, nl=not text.endswith("\n"))
-        return
-    from rich.console import Console
-    from rich.markdown import Markdown
+inspect = tool_command(
+    "memory_inspect",
+    "inspect",
+    arguments={"agent": "AGENT"},
+    options={"day": "--day YYYY-MM-DD"},
+    view=_print_files,
+)
 
-    Console().print(Markdown(text, hyperlinks=False))
 
-
-@click.command(short_help="Count what each agent remembers, and list unreadable files.")
-@click.argument("agent", required=False)
-@memory_option
-@root_option
-@json_option
-def stats(agent: str | None, memory: str | None, root: Path | None, as_json: bool) -> None:
-    """Count the items, files and days of every agent or of AGENT, and list what cannot be read."""
-    answer = call(find_root(root), "memory_stats", {"agent": agent, "memory": memory}, progress=no_progress)
-    if as_json:
-        print_json(answer)
-        return
-    columns = ("agent", "memory", "items", "by meaning", "files", "size", "first day", "last day")
-    print_table(columns, [_row(row) for row in answer["agents"]], empty="There are no items yet.")
+def _print_stats(answer: Mapping[str, Any]) -> None:
+    _STATS(answer)
     said = {problem_text(problem): None for row in answer["agents"] for problem in row["problems"]}
     more = [(state["memory"], line) for state in answer["memories"] for line in state["problems"]]
     for line in (*said, *(f"memory {name}: {line}" for name, line in more if line not in said)):
-        click.secho(one_line(line), fg="yellow", err=True)
+        echo(line, fg="yellow", err=True)
 
 
-def _row(row: Mapping[str, Any]) -> tuple[str, ...]:
-    from humanfriendly import format_size
+stats = tool_command(
+    "memory_stats",
+    "stats",
+    arguments={"agent": "[AGENT]"},
+    view=_print_stats,
+)
 
-    return (
-        row["agent"],
-        row["memory"],
-        "?" if row["items"] is None else str(row["items"]),
-        "?" if row["embedded"] is None else str(row["embedded"]),
-        str(row["files"]),
-        format_size(row["bytes"]),
-        row["oldest"] or "-",
-        row["newest"] or "-",
-    )
+
+def _known(name: str) -> Cell:
+    return lambda row: "?" if row[name] is None else row[name]
+
+
+def _size(row: Mapping[str, Any]) -> str:
+    return format_size(row["bytes"])
+
+
+_STATS = Rows(
+    "agents",
+    {
+        "agent": "agent",
+        "memory": "memory",
+        "items": _known("items"),
+        "by meaning": _known("embedded"),
+        "files": "files",
+        "size": _size,
+        "first day": "oldest",
+        "last day": "newest",
+    },
+    empty="There are no items yet.",
+)

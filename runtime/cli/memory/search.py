@@ -13,8 +13,9 @@ from runtime.cli.client import call, find_root
 from runtime.cli.memory.item_output import kind_of, place_of
 from runtime.cli.memory.options import memory_option, tag_options, type_option, user_option
 from runtime.cli.terminal.hits import explain_option, print_hit, threshold_option
-from runtime.cli.terminal.output import json_option, local_time, one_line, print_json, root_option, with_zone
+from runtime.cli.terminal.output import json_option, local_time, root_option, with_zone
 from runtime.cli.terminal.progress import progress_bar
+from runtime.cli.terminal.screen import echo, echo_json
 
 _SHOWN_ID = 8
 """Characters of an id shown on a terminal; `show`, `edit` and `forget` accept this prefix."""
@@ -26,7 +27,6 @@ _BY_TIME = "7"
 @click.argument("agent")
 @click.argument("query")
 @click.option(
-    "-k",
     "--limit",
     type=click.IntRange(1, 100),
     default=10,
@@ -61,14 +61,14 @@ def search(*, agent: str, query: str, explain: bool, root: Path | None, as_json:
     with progress_bar("searching", at_once=False) as progress:
         answer = call(find_root(root), "memory_search", asked, progress=progress)
     if as_json:
-        print_json(answer)
+        echo_json(answer)
         return
     for rank, hit in enumerate(answer["hits"], 1):
         _print_hit(rank, hit, query, explain=explain)
     if not answer["hits"]:
-        click.echo("Nothing was found.")
+        echo("Nothing was found.")
     for note in answer["notes"]:
-        click.secho(f"note: {one_line(note)}", fg="yellow", err=not explain)
+        echo(f"note: {note}", fg="yellow", err=not explain)
 
 
 def _print_hit(rank: int, hit: Mapping[str, Any], query: str, *, explain: bool) -> None:

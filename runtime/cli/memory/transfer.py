@@ -16,9 +16,10 @@ import click
 from runtime.cli.client import RootClient, find_root
 from runtime.cli.memory.item_output import problem_text
 from runtime.cli.memory.options import gate_options, gates, memory_option, user_option
-from runtime.cli.terminal.output import counted, json_option, one_line, print_json, root_option
+from runtime.cli.terminal.output import counted, json_option, root_option
 from runtime.cli.terminal.output_file import json_line, output_option, written
 from runtime.cli.terminal.progress import no_progress, progress_bar
+from runtime.cli.terminal.screen import echo, echo_json
 from runtime.errors import UsageError
 
 PAGE = 500
@@ -54,16 +55,16 @@ def export(agent: str | None, output: str, user: str | None, memory: str | None,
             for item in answer["items"]:
                 if not item["copy_number"]:
                     del item["copy_number"]
-                file.write(json_line(item, ascii_only=on_terminal))
+                file.write(json_line(item, on_terminal=on_terminal))
             count += len(answer["items"])
             problems += answer["problems"]
             progress("", count, answer["total"] or 0)
             cursor = answer["next_cursor"]
             if cursor is None:
                 break
-    click.echo(f"exported {counted(count, 'item')}" + ("" if output == "-" else f" to {output}"), err=True)
+    echo(f"exported {counted(count, 'item')}" + ("" if output == "-" else f" to {output}"), err=True)
     for line in dict.fromkeys(map(problem_text, problems)):
-        click.secho(one_line(f"not exported: {line}"), fg="red", err=True)
+        echo(f"not exported: {line}", fg="red", err=True)
     if problems:
         sys.exit(1)
 
@@ -113,11 +114,11 @@ def import_(
                     done.take(line.item, outcome["memory_id"])
             progress("", batch.read, size)
     if as_json:
-        print_json({"stored": done.stored, "there": done.there, "refused": done.refused})
+        echo_json({"stored": done.stored, "there": done.there, "refused": done.refused})
     else:
         refused = f", {len(done.refused):,} refused" if done.refused else ""
         there = f"{done.there:,} {'was' if done.there == 1 else 'were'} there already"
-        click.echo(f"imported {counted(done.stored, 'item')}; {there}{refused}")
+        echo(f"imported {counted(done.stored, 'item')}; {there}{refused}")
     if done.refused:
         sys.exit(1)
 
@@ -156,7 +157,7 @@ class _ImportResult:
     def refuse(self, number: int, reason: str) -> None:
         self.refused.append({"line": number, "reason": reason})
         if not self._quiet:
-            click.secho(one_line(f"{self._source}:{number}: {reason}"), fg="red", err=True)
+            echo(f"{self._source}:{number}: {reason}", fg="red", err=True)
 
 
 @contextmanager
@@ -188,7 +189,7 @@ def _batches(file: BinaryIO, refuse: Callable[[int, str], None]) -> Iterator[_Ba
     """Yield the items of the file in batches; items that name other items come last, oldest first, because ids
     may change."""
     lines: list[_Line] = []
-    later: list[_Sized] = []
+    later: list[_ImportLine] = []
     size = 0
     for each in chain(_items(file, refuse, later), _oldest_first(later)):
         lines.append(each.line)
@@ -200,7 +201,7 @@ def _batches(file: BinaryIO, refuse: Callable[[int, str], None]) -> Iterator[_Ba
         yield _Batch(lines, each.read)
 
 
-class _Sized(NamedTuple):
+class _ImportLine(NamedTuple):
     """A line, its bytes, and the number of bytes read from the file including it."""
 
     line: _Line
@@ -208,12 +209,12 @@ class _Sized(NamedTuple):
     read: int
 
 
-def _oldest_first(lines: list[_Sized]) -> Iterator[_Sized]:
+def _oldest_first(lines: list[_ImportLine]) -> Iterator[_ImportLine]:
     """Yield the lines by the times of their items; called when they are all there."""
     yield from sorted(lines, key=lambda each: str(each.line.item.get("timestamp")))
 
 
-def _items(file: BinaryIO, refuse: Callable[[int, str], None], later: list[_Sized]) -> Iterator[_Sized]:
+def _items(file: BinaryIO, refuse: Callable[[int, str], None], later: list[_ImportLine]) -> Iterator[_ImportLine]:
     """Yield the items of a file; items that name others are appended to `later`.
 
     A line that is not an item is refused; empty lines are skipped.
@@ -235,7 +236,7 @@ def _items(file: BinaryIO, refuse: Callable[[int, str], None], later: list[_Size
             continue
         if item is None:
             continue
-        found = _Sized(_Line(number, item), len(raw), read)
+        found = _ImportLine(_Line(number, item), len(raw), read)
         if any(item.get(name) for name in ("source_memory_ids", "replaces", "retracts")):
             later.append(found)
         else:

@@ -12,8 +12,9 @@ import click
 from runtime.cli.client import call, find_root
 from runtime.cli.memory.options import NOT_APPLICABLE, TYPES, gate_options, gates
 from runtime.cli.terminal.input import text_or_input
-from runtime.cli.terminal.output import json_option, print_json, root_option, user_option
+from runtime.cli.terminal.output import json_option, root_option, user_option
 from runtime.cli.terminal.progress import no_progress
+from runtime.cli.terminal.screen import echo, echo_json
 from runtime.errors import SymbiontError, UsageError
 
 _GIT_SECONDS = 5
@@ -84,15 +85,15 @@ def write(
     }
     answer = call(found, "memory_write", asked, progress=no_progress)
     if as_json or dry_run:
-        print_json(answer if as_json else answer["record"])
+        echo_json(answer if as_json else answer["record"])
         if answer.get("refused"):
             raise SymbiontError(answer["refused"])
         return
     if answer["outcome"] == "there":
-        click.echo(f"the memory {answer['memory']} contains it already; nothing was written", err=True)
+        echo(f"the memory {answer['memory']} contains it already; nothing was written", err=True)
         return
-    click.echo(f"stored in the memory {answer['memory']} as", err=True)
-    click.echo(answer["item"]["memory_id"])
+    echo(f"stored in the memory {answer['memory']} as", err=True)
+    echo(answer["item"]["memory_id"])
 
 
 def _commit() -> str | None:

@@ -15,9 +15,10 @@ from runtime.cli.client import RootClient, find_root
 from runtime.cli.table.csv_text import csv_line
 from runtime.cli.table.sql import tables_user_option
 from runtime.cli.table.target import kind_of, table_called
-from runtime.cli.terminal.output import counted, one_line, printable, root_option
+from runtime.cli.terminal.output import counted, root_option
 from runtime.cli.terminal.output_file import json_line, written
 from runtime.cli.terminal.progress import no_progress, progress_bar
+from runtime.cli.terminal.screen import echo, printable
 from runtime.daemon.process.root_owner import as_invoker
 
 Format = Literal["csv", "jsonl"]
@@ -54,7 +55,7 @@ def export(
     if len(places) != (1 if everything else 2):
         raise click.UsageError("give --all and a FOLDER" if everything else "give a TABLE and a FILE, or --all FOLDER")
     with RootClient(find_root(root)) as client:
-        schema = client.call("tables.schema", {"user": user})
+        schema = client.call("agent_memory_schema", user=user)
         if everything:
             folder = Path(places[0])
             with as_invoker():
@@ -63,7 +64,7 @@ def export(
                 file = folder / f"{quote(table['name'], safe='')}.{form or 'csv'}"
                 _export(client, table, str(file), form or "csv", user, schema["dialect"])
             if not schema["tables"]:
-                click.echo("There are no tables.", err=True)
+                echo("There are no tables.", err=True)
         else:
             table, form = table_called(schema, places[0]), format_of(places[1], form)
             _export(client, table, places[1], form, user, schema["dialect"])
@@ -76,7 +77,7 @@ def _export(
     kinds = {column["name"]: kind_of(dialect, column["type"]) for column in table["columns"]}
     on_terminal = file == "-" and sys.stdout.isatty()
     with (
-        nullcontext(no_progress) if on_terminal else progress_bar(f"exporting {one_line(name)}") as progress,
+        nullcontext(no_progress) if on_terminal else progress_bar(f"exporting {name}") as progress,
         written(file) as handle,
     ):
         for number, (columns, rows) in enumerate(_pages(client, name, user)):
@@ -87,16 +88,16 @@ def _export(
                 if form == "csv":
                     handle.write(_csv(row, jsons, on_terminal=on_terminal))
                 else:
-                    handle.write(json_line(dict(zip(columns, row, strict=True)), ascii_only=on_terminal))
+                    handle.write(json_line(dict(zip(columns, row, strict=True)), on_terminal=on_terminal))
             count += len(rows)
             progress("", count, max(count, table["row_count"]))
-    click.echo(f"exported {counted(count, 'row')}" + ("" if file == "-" else f" to {file}"), err=True)
+    echo(f"exported {counted(count, 'row')}" + ("" if file == "-" else f" to {file}"), err=True)
 
 
 def _pages(client: RootClient, table: str, user: str | None) -> Iterator[tuple[Sequence[str], Sequence[Sequence[Any]]]]:
     after: str | None = None
     while True:
-        answer = client.call("tables.page", {"table": table, "after": after, "user": user}, progress=no_progress)
+        answer = client.call("table_page", {"table": table, "after": after}, user=user, progress=no_progress)
         yield answer["columns"], answer["rows"]
         after = answer["after"]
         if after is None:

@@ -13,14 +13,16 @@ from typing import Any, BinaryIO, Final
 
 import click
 
+from dslc.blocks.values.quantity import format_size
 from runtime.cli.client import RootClient, find_root
 from runtime.cli.table.bad_line import BadLine
 from runtime.cli.table.export import Format, format_of, format_option
 from runtime.cli.table.records import CsvFile, JsonLinesFile, Records, Row
 from runtime.cli.table.sql import tables_user_option
 from runtime.cli.table.target import TYPES, Kind, columns_called, kind_of, table_called
-from runtime.cli.terminal.output import counted, json_option, one_line, print_json, root_option
+from runtime.cli.terminal.output import counted, json_option, root_option
 from runtime.cli.terminal.progress import no_progress, progress_bar
+from runtime.cli.terminal.screen import echo, echo_json
 from runtime.errors import SymbiontError, UsageError
 from runtime.tables.statement import quoted
 
@@ -38,7 +40,7 @@ MOST_ROWS: Final = 500_000
 @click.option(
     "--batches",
     is_flag=True,
-    help=f"Allow a file with more than {LARGEST // 1_000_000} MB of values or {MOST_ROWS:,} rows: it is inserted in "
+    help=f"Allow a file with more than {format_size(LARGEST)} of values or {MOST_ROWS:,} rows: it is inserted in "
     "several transactions.",
 )
 @format_option
@@ -92,9 +94,9 @@ def import_(
         except BadLine as error:
             raise UsageError(f"{shown}:{error.number}: {error}", hint=error.hint) from None
     if as_json:
-        print_json({"table": target.name, "inserted": count, "created": create})
+        echo_json({"table": target.name, "inserted": count, "created": create})
     else:
-        click.echo(f"inserted {counted(count, 'row')} into {one_line(target.name)}")
+        echo(f"inserted {counted(count, 'row')} into {target.name}")
 
 
 @contextmanager
@@ -119,7 +121,7 @@ class _Target:
         self.name = name
         self._client = client
         self._user = user
-        self._schema = self._ask("tables.schema")
+        self._schema = self._ask("agent_memory_schema")
         self._columns: Sequence[str] = ()
 
     @property
@@ -136,12 +138,12 @@ class _Target:
             f"{quoted(column)} {types[kind or 'text']}"
             for column, kind in zip(records.columns, records.kinds, strict=True)
         )
-        self._ask("tables.run", query=f"CREATE TABLE {quoted(self.name)} ({columns})")
-        self._schema = self._ask("tables.schema")
+        self._ask("agent_memory_sql", query=f"CREATE TABLE {quoted(self.name)} ({columns})")
+        self._schema = self._ask("agent_memory_schema")
 
     def drop(self) -> None:
         """Delete it again."""
-        self._ask("tables.run", query=f"DROP TABLE {quoted(self.name)}")
+        self._ask("agent_memory_sql", query=f"DROP TABLE {quoted(self.name)}")
 
     def takes(self, records: Records) -> Sequence[Kind]:
         """Return what its columns take, in the order of those of a file. Raises UsageError with the nearest names."""
@@ -156,12 +158,12 @@ class _Target:
     def insert(self, rows: Sequence[Row]) -> None:
         """Insert rows: all, or none. Raises BadLine for one that cannot be inserted."""
         given = {"columns": self._columns, "rows": [row.values for row in rows]}
-        failed = self._ask("tables.insert", table=self.name, **given)["failed"]
+        failed = self._ask("table_insert", table=self.name, **given)["failed"]
         if failed is not None:
             raise BadLine(rows[failed["row"]].line, failed["reason"], hint=failed["hint"])
 
     def _ask(self, operation: str, **given: Any) -> Mapping[str, Any]:
-        return self._client.call(operation, {**given, "user": self._user}, progress=no_progress)
+        return self._client.call(operation, given, user=self._user, progress=no_progress)
 
 
 def _transactions(records: Records, kinds: Sequence[Kind], dialect: str, *, batches: bool) -> Iterator[Sequence[Row]]:
@@ -176,7 +178,7 @@ def _transactions(records: Records, kinds: Sequence[Kind], dialect: str, *, batc
         if rows and (size + more > LARGEST or len(rows) == MOST_ROWS):
             if not batches:
                 raise UsageError(
-                    f"the file has more than {LARGEST // 1_000_000} MB of values or {MOST_ROWS:,} rows: too much for "
+                    f"the file has more than {format_size(LARGEST)} of values or {MOST_ROWS:,} rows: too much for "
                     "one transaction",
                     hint="split it, or allow several transactions with --batches",
                 )

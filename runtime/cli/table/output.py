@@ -8,9 +8,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-import click
-
-from runtime.cli.terminal.output import counted, one_line, print_table
+from runtime.cli.terminal.output import counted, print_table
+from runtime.cli.terminal.screen import echo, one_line
 from runtime.cli.terminal.table import cell_width, print_rows
 
 NULL: Final = "NULL"
@@ -24,13 +23,13 @@ def print_result(answer: Mapping[str, Any]) -> None:
     """Print the result of a statement: its rows, or how many it changed. NULL is dim, numbers are to the right."""
     columns, rows = answer["columns"], answer["rows"]
     if not columns:
-        click.echo(f"done; {counted(answer['affected_rows'], 'row')} changed")
+        echo(f"done; {counted(answer['affected_rows'], 'row')} changed")
         return
     values = [[row[name] for name in columns] for row in rows]
     if values:
         _print_values(columns, values)
     more = "; there are more, which LIMIT and OFFSET select" if answer["truncated"] else ""
-    click.secho(f"{counted(len(rows), 'row')}{more}", dim=not more, fg="yellow" if more else None, err=True)
+    echo(f"{counted(len(rows), 'row')}{more}", dim=not more, fg="yellow" if more else None, err=True)
 
 
 def _print_values(columns: Sequence[str], values: Sequence[Sequence[Any]]) -> None:
@@ -78,4 +77,4 @@ def print_schema(answer: Mapping[str, Any]) -> None:
     ]
     print_table(("table", "rows", "column", "type", ""), rows, empty="There are no tables.")
     used, percent = answer["total_storage_bytes"], answer["quota_used_percent"]
-    click.secho(f"{answer['dialect']}; {used:,} bytes with the key-value store, {percent:g}% of the quota", dim=True)
+    echo(f"{answer['dialect']}; {used:,} bytes with the key-value store, {percent:g}% of the quota", dim=True)

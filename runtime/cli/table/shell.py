@@ -15,7 +15,8 @@ from runtime.cli.client import RootClient, find_root
 from runtime.cli.table.output import print_result, print_schema
 from runtime.cli.table.sql import tables_user_option
 from runtime.cli.table.target import table_called
-from runtime.cli.terminal.output import one_line, root_option
+from runtime.cli.terminal.output import root_option
+from runtime.cli.terminal.screen import echo, echo_text, read_line
 from runtime.errors import SymbiontError
 
 _HELP: Final = """\
@@ -45,13 +46,13 @@ def shell(user: str | None, root: Path | None) -> None:
     with RootClient(find_root(root)) as client:
 
         def ask(operation: str, given: Mapping[str, Any]) -> dict[str, Any]:
-            return client.call(operation, {**given, "user": user})
+            return client.call(operation, given, user=user)
 
         _Shell(ask, stops=not interactive).run(_typed if interactive else _piped)
 
 
 def _typed(prompt: str) -> str:
-    return input(prompt)
+    return read_line(prompt)
 
 
 def _piped(_prompt: str) -> str:
@@ -78,7 +79,7 @@ class _Shell:
             except EOFError:
                 break
             except KeyboardInterrupt:
-                click.echo()
+                echo()
                 self._rest = ""
                 continue
             if not self._rest and line.lstrip().startswith("."):
@@ -89,7 +90,7 @@ class _Shell:
         if self._stops and self._rest.strip():
             self._statement(self._rest)
         elif not self._stops:
-            click.echo()
+            echo()
 
     def _take(self, line: str) -> None:
         """Run the statements that end in this line, and keep the rest."""
@@ -105,7 +106,7 @@ class _Shell:
         self._rest = text[begin:] if text[begin:].strip() else ""
 
     def _statement(self, statement: str) -> None:
-        self._shown("tables.run", {"query": statement.strip()}, print_result)
+        self._shown("agent_memory_sql", {"query": statement.strip()}, print_result)
 
     def _command(self, words: list[str]) -> bool:
         """Run a command of the shell; return False if it ends the session."""
@@ -113,15 +114,15 @@ class _Shell:
             case [".quit" | ".exit"]:
                 return False
             case [".tables"]:
-                self._shown("tables.schema", {}, _print_names)
+                self._shown("agent_memory_schema", {}, _print_names)
             case [".schema"]:
-                self._shown("tables.schema", {}, print_schema)
+                self._shown("agent_memory_schema", {}, print_schema)
             case [".schema", name]:
-                self._shown("tables.schema", {}, lambda answer: print_schema(_only(answer, name)))
+                self._shown("agent_memory_schema", {}, lambda answer: print_schema(_only(answer, name)))
             case [".help"]:
-                click.echo(_HELP)
+                echo_text(_HELP)
             case _:
-                self._fail(SymbiontError(f"there is no command {one_line(words[0])}", hint="`.help` lists them"))
+                self._fail(SymbiontError(f"there is no command {words[0]}", hint="`.help` lists them"))
         return True
 
     def _shown(self, operation: str, given: Mapping[str, Any], show: Callable[[Mapping[str, Any]], None]) -> None:
@@ -132,14 +133,14 @@ class _Shell:
         except KeyboardInterrupt:
             if self._stops:
                 raise
-            click.secho("interrupted; a change may have happened or not", fg="yellow", err=True)
+            echo("interrupted; a change may have happened or not", fg="yellow", err=True)
 
     def _fail(self, error: SymbiontError) -> None:
         if self._stops:
             raise error
-        click.secho(one_line(str(error)), fg="red", err=True)
+        echo(str(error), fg="red", err=True)
         if error.hint:
-            click.echo(f"  help: {one_line(error.hint)}", err=True)
+            echo(f"  help: {error.hint}", err=True)
 
 
 def _complete(text: str) -> bool:
@@ -152,7 +153,7 @@ def _complete(text: str) -> bool:
 
 def _print_names(answer: Mapping[str, Any]) -> None:
     for table in answer["tables"]:
-        click.echo(one_line(table["name"]))
+        echo(table["name"])
 
 
 def _only(answer: Mapping[str, Any], name: str) -> Mapping[str, Any]:

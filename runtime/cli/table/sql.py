@@ -11,7 +11,9 @@ import click
 from runtime.cli.client import call, find_root
 from runtime.cli.table.output import print_result, print_schema
 from runtime.cli.terminal.input import text_or_file
-from runtime.cli.terminal.output import json_option, print_json, root_option, user_option
+from runtime.cli.terminal.output import json_option, root_option, user_option
+from runtime.cli.terminal.screen import echo_json
+from runtime.cli.tool_command import tool_command
 from runtime.errors import UsageError
 
 tables_user_option = user_option("The tables of this user.")
@@ -51,10 +53,10 @@ def sql(
     params: Any = [_value(each) for each in values] or None
     if params_json is not None:
         params = _params(text_or_file(params_json, "--params"))
-    asked = {"query": text_or_file(query, "QUERY"), "params": params, "user": user}
-    answer = call(find_root(root), "tables.run", asked)
+    asked = {"query": text_or_file(query, "QUERY"), "params": params}
+    answer = call(find_root(root), "agent_memory_sql", asked, user=user)
     if as_json:
-        print_json(answer)
+        echo_json(answer)
     else:
         print_result(answer)
 
@@ -82,14 +84,9 @@ def _params(text: str) -> Any:
     return read
 
 
-@click.command(short_help="Show the tables with their columns and rows.")
-@tables_user_option
-@root_option
-@json_option
-def schema(user: str | None, root: Path | None, as_json: bool) -> None:
-    """Show the dialect, the tables with their columns, and how much of the quota they take."""
-    answer = call(find_root(root), "tables.schema", {"user": user})
-    if as_json:
-        print_json(answer)
-    else:
-        print_schema(answer)
+schema = tool_command(
+    "agent_memory_schema",
+    "schema",
+    user="The tables of this user.  [default: owner]",
+    view=print_schema,
+)

@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 from runtime.cli.client import RootClient
 from runtime.cli.terminal.progress import no_progress
 from runtime.daemon.process.root import Root
+from runtime.errors import UsageError
 from runtime.tasks.task import Priority, Status
 
 STATUSES: Final[tuple[str, ...]] = get_args(Status)
@@ -36,27 +37,29 @@ class TaskClient:
     ) -> None:
         self._client.__exit__(kind, error, traceback)
 
-    def read(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the result of a tool that changes nothing. Raises SymbiontError."""
-        return self._call("tasks.read", tool, arguments)
-
-    def write(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the result of a tool that changes something. Raises SymbiontError."""
-        return self._call("tasks.write", tool, arguments)
-
-    def _call(self, operation: str, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        given = {name: value for name, value in arguments.items() if value is not None}
-        asked = {"user": self._user, "tool": tool, "arguments": given}
+    def call(self, name: str, parameters: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return the result of a tool or operation for the user. Raises SymbiontError."""
         # A search may load a model first.
-        return self._client.call(operation, asked, progress=no_progress)
+        return self._client.call(name, parameters, user=self._user, progress=no_progress)
 
-    def ids(self, names: Sequence[str]) -> list[str]:
-        """Return the ids of the tasks of these names. Raises SymbiontError."""
-        return list(self._client.call("tasks.find", {"user": self._user, "names": list(names)})["task_ids"])
+    def ids(self, names: Sequence[str], subject: str | None = None) -> list[str]:
+        """Return the ids of the tasks of these names, or else of a subject. Raises SymbiontError."""
+        if bool(names) == (subject is not None):
+            raise UsageError("give either tasks or --subject", hint="`symbi task list` shows both")
+        if subject is not None:
+            return self._ids_of(subject)
+        return list(self.call("task_find", {"names": list(names)})["task_ids"])
+
+    def _ids_of(self, subject: str) -> list[str]:
+        """Return the ids of the tasks of a subject. Raises SymbiontError."""
+        ids: list[str] = []
+        while rows := self.call("task_list", {"subject": subject, "limit": 100, "offset": len(ids)})["tasks"]:
+            ids += [row["task_id"] for row in rows]
+        return list(dict.fromkeys(ids))
 
     def zone(self) -> ZoneInfo | None:
         """Return the time zone of the user; None for that of the machine."""
-        name = self._client.call("tasks.zone", {"user": self._user})["time_zone"]
+        name = self.call("task_zone")["time_zone"]
         return None if name is None else ZoneInfo(name)
 
 
@@ -76,7 +79,7 @@ def moment(due: str, zone: ZoneInfo | None) -> str:
     return f"{datetime.fromisoformat(due).astimezone(zone):%a %Y-%m-%d %H:%M}"
 
 
-def style(cell: str) -> str:
+def task_colour(cell: str) -> str:
     """Return the colour of a cell of a table of tasks."""
     if cell.startswith("overdue ") or cell == "urgent":
         return "red"

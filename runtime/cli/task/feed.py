@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from runtime.cli.client import call, find_root
-from runtime.cli.terminal.output import json_option, local_time, print_json, root_option, user_option
+from runtime.cli.terminal.output import json_option, local_time, root_option, user_option
+from runtime.cli.terminal.screen import echo, echo_json
 
 
 @click.command(short_help="Print the URL of the calendar feed.")
@@ -23,18 +24,18 @@ def feed(*, events: bool, rotate: bool, off: bool, user: str | None, root: Path 
     Whoever has the URL reads the tasks, and nothing else. It is at the address of the operators' listener; behind a
     proxy replace the address by yours.
     """
-    answer = call(find_root(root), "tasks.feed", {"user": user, "rotate": rotate, "off": off})
+    answer = call(find_root(root), "task_feed", {"rotate": rotate, "off": off}, user=user)
     if answer["url"] is not None and events:
         answer["url"] += "?as=events"
     if as_json:
-        print_json(answer)
+        echo_json(answer)
         return
     if answer["url"] is None:
-        click.echo("the feed is off" if answer["was_on"] else "there was no feed")
+        echo("the feed is off" if answer["was_on"] else "there was no feed")
         return
     used = "never read" if answer["used_at"] is None else f"last read {local_time(answer['used_at'])}"
-    click.echo(f"feed of {user or 'owner'}, {used}; keep the URL secret:", err=True)
+    echo(f"feed of {user or 'owner'}, {used}; keep the URL secret:", err=True)
     # Only the URL goes to standard output, for scripts.
-    click.echo(answer["url"])
+    echo(answer["url"])
     if not answer["serving"]:
-        click.echo("no daemon is running now: the address is that of the default listener", err=True)
+        echo("no daemon is running now: the address is that of the default listener", err=True)

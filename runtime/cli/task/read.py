@@ -11,17 +11,9 @@ from zoneinfo import ZoneInfo
 import click
 
 from runtime.cli.client import find_root
-from runtime.cli.task.client import PRIORITIES, STATUSES, TaskClient, due_text, moment, short_ids, style
-from runtime.cli.terminal.output import (
-    json_option,
-    local_time,
-    one_line,
-    print_json,
-    print_table,
-    printable,
-    root_option,
-    user_option,
-)
+from runtime.cli.task.client import PRIORITIES, STATUSES, TaskClient, due_text, moment, short_ids, task_colour
+from runtime.cli.terminal.output import json_option, local_time, print_table, root_option, subject_option, user_option
+from runtime.cli.terminal.screen import echo, echo_json, echo_text, style
 from runtime.errors import UsageError
 from runtime.tasks.task import OPEN
 
@@ -39,6 +31,7 @@ LOOKED_AT: Final = 1000
 @click.option(
     "--limit", default=50, show_default=True, metavar="N", type=click.IntRange(1, LOOKED_AT), help="At most N tasks."
 )
+@subject_option("Only tasks of")
 @user_option("The tasks of this user.")
 @root_option
 @json_option
@@ -50,6 +43,7 @@ def list_(
     priority: str | None,
     tags: tuple[str, ...],
     limit: int,
+    subject: str | None,
     user: str | None,
     root: Path | None,
     as_json: bool,
@@ -61,21 +55,24 @@ def list_(
     with TaskClient(find_root(root), user) as client:
         zone = client.zone()
         if search is None:
-            rows, left = _listed(client, statuses, tags)
+            rows, left = _listed(client, statuses, {"tags": list(tags), "subject": subject})
             rows.sort(key=partial(_order, zone))
         else:
-            rows, left = _found(client, search, statuses, tags), False
+            rows, left = _found(client, search, statuses, {"tags": list(tags), "subject": subject}), False
     wanted = [row for row in rows if priority in (None, row["priority"])]
     shown = wanted[:limit]
     if as_json:
-        print_json({"tasks": shown, "total": len(wanted)})
+        echo_json({"tasks": shown, "total": len(wanted)})
     else:
-        cells = ((name, *_cells(row, due_text(row, zone))) for name, row in zip(short_ids(shown), shown, strict=True))
-        print_table(("id", "priority", "due", "status", "title", "tags"), cells, empty=_EMPTY, style=style)
+        subjects = any(row["subject"] for row in shown)
+        columns = ("id", "priority", "due", "status", "title", "tags", *(["subject"] if subjects else []))
+        named = zip(short_ids(shown), shown, strict=True)
+        cells = ((name, *_cells(row, due_text(row, zone)))[: len(columns)] for name, row in named)
+        print_table(columns, cells, empty=_EMPTY, style=task_colour)
     if len(wanted) > limit:
-        click.echo(f"there are {len(wanted) - limit:,} more; --limit shows them", err=True)
+        echo(f"there are {len(wanted) - limit:,} more; --limit shows them", err=True)
     if left:
-        click.echo(f"only the newest {LOOKED_AT:,} tasks of a status were looked at", err=True)
+        echo(f"only the newest {LOOKED_AT:,} tasks of a status were looked at", err=True)
 
 
 _EMPTY: Final = "There are no such tasks; `symbi task add` adds one."
@@ -83,11 +80,11 @@ _EMPTY: Final = "There are no such tasks; `symbi task add` adds one."
 
 def _cells(row: Mapping[str, Any], due: str) -> tuple[str, ...]:
     priority = "-" if row["priority"] == "normal" else row["priority"]
-    return priority, due, row["status"], one_line(row["title"]), one_line(" ".join(row["tags"])) or "-"
+    return priority, due, row["status"], row["title"], " ".join(row["tags"]) or "-", row["subject"] or "-"
 
 
 def _listed(
-    client: TaskClient, statuses: Sequence[str | None], tags: Sequence[str]
+    client: TaskClient, statuses: Sequence[str | None], wanted: Mapping[str, Any]
 ) -> tuple[list[dict[str, Any]], bool]:
     """Return the tasks of these statuses, and True if there are more."""
     rows: list[dict[str, Any]] = []
@@ -96,8 +93,8 @@ def _listed(
         found: list[dict[str, Any]] = []
         total = 1
         while len(found) < min(total, LOOKED_AT):
-            given = {"status": status, "tags": list(tags), "limit": PAGE, "offset": len(found)}
-            page = client.read("task_list", given)
+            given = {**wanted, "status": status, "limit": PAGE, "offset": len(found)}
+            page = client.call("task_list", given)
             found += page["tasks"]
             total = page["total"] if page["tasks"] else 0
         left = left or total > len(found)
@@ -105,16 +102,18 @@ def _listed(
     return list({row["task_id"]: row for row in rows}.values()), left
 
 
-def _found(client: TaskClient, words: str, statuses: Sequence[str | None], tags: Sequence[str]) -> list[dict[str, Any]]:
-    given = {"query": words, "tags": list(tags), "limit": PAGE}
-    answer = client.read("task_search", given if len(statuses) > 1 else {**given, "status": statuses[0]})
+def _found(
+    client: TaskClient, words: str, statuses: Sequence[str | None], wanted: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    given = {**wanted, "query": words, "limit": PAGE}
+    answer = client.call("task_search", given if len(statuses) > 1 else {**given, "status": statuses[0]})
     for note in answer["notes"]:
-        click.echo(f"symbi: {printable(note)}", err=True)
+        echo(f"symbi: {note}", err=True)
     rows = answer["tasks"]
     if len(statuses) > 1 and len(rows) == PAGE:
         # The others may be hidden by tasks of another status that fit better.
         for status in statuses:
-            rows += client.read("task_search", {**given, "status": status})["tasks"]
+            rows += client.call("task_search", {**given, "status": status})["tasks"]
     # One that changes meanwhile may be found twice.
     return [row for row in {row["task_id"]: row for row in rows}.values() if {None, row["status"]} & {*statuses}]
 
@@ -135,9 +134,9 @@ def show(task_id: str, user: str | None, root: Path | None, as_json: bool) -> No
     """Show the task ID with its history: who changed what, and when."""
     with TaskClient(find_root(root), user) as client:
         (found,) = client.ids([task_id])
-        row, zone = client.read("task_show", {"task_id": found}), client.zone()
+        row, zone = client.call("task_show", {"task_id": found}), client.zone()
     if as_json:
-        print_json(row)
+        echo_json(row)
         return
     about = (
         ("id", row["task_id"]),
@@ -145,18 +144,20 @@ def show(task_id: str, user: str | None, root: Path | None, as_json: bool) -> No
         ("priority", row["priority"]),
         ("due", due_text(row, zone)),
         ("tags", " ".join(row["tags"])),
+        ("subject", row["subject"]),
         ("created", f"{local_time(row['created_at'], zone)} by {_who(row['source'], row['created_by_agent'])}"),
         ("completed", row["completed_at"] and local_time(row["completed_at"], zone)),
     )
-    click.secho(one_line(row["title"]), bold=True)
+    echo(row["title"], bold=True)
     for name, value in about:
         if value not in {None, "", "-"}:
-            click.echo(f"{name:<10} {click.style(one_line(str(value)), fg=style(str(value)) or None)}")
+            echo(f"{name:<10} ", style(str(value), fg=task_colour(str(value)) or None))
     if row["description"]:
-        click.echo(f"\n{printable(row['description'])}")
-    click.secho("\nhistory", bold=True)
+        echo_text(f"\n{row['description']}")
+    echo()
+    echo("history", bold=True)
     for line in _history(row["history"], zone):
-        click.echo(one_line(line))
+        echo(line)
 
 
 def _who(source: str, agent: str | None) -> str:

@@ -15,15 +15,8 @@ from runtime.cli.client import find_root
 from runtime.cli.task.client import PRIORITIES, STATUSES, TaskClient, due_text, short_ids
 from runtime.cli.task.due_dates import DueDate, read_due_date
 from runtime.cli.terminal.input import text_or_input
-from runtime.cli.terminal.output import (
-    confirm,
-    counted,
-    json_option,
-    one_line,
-    print_json,
-    root_option,
-    user_option,
-)
+from runtime.cli.terminal.output import confirm, counted, json_option, root_option, subject_option, user_option
+from runtime.cli.terminal.screen import echo, echo_json, one_line
 from runtime.errors import SymbiontError, UsageError
 
 _due_option = click.option(
@@ -39,6 +32,7 @@ _MOST_TOGETHER: Final = 100
 @click.option("--priority", type=click.Choice(PRIORITIES), help="How important it is.  [default: normal]")
 @click.option("--tag", "tags", metavar="TAG", multiple=True, help="A tag. Repeatable.")
 @_description_option
+@subject_option("A task of")
 @user_option("A task of this user.")
 @root_option
 @json_option
@@ -49,6 +43,7 @@ def add(
     priority: str | None,
     tags: tuple[str, ...],
     description: str | None,
+    subject: str | None,
     user: str | None,
     root: Path | None,
     as_json: bool,
@@ -64,8 +59,9 @@ def add(
             "priority": priority,
             "tags": list(tags),
             "description": details,
+            "subject": subject,
         }
-        row = client.write("task_create", given)
+        row = client.call("task_create", given)
     _say("added", row, read, zone, as_json=as_json)
 
 
@@ -80,11 +76,11 @@ def done(names: tuple[str, ...], user: str | None, root: Path | None, as_json: b
         raise UsageError(f"at most {_MOST_TOGETHER} tasks are completed together")
     with TaskClient(find_root(root), user) as client:
         ids = client.ids(names)
-        answer = client.write("task_bulk_update", {"task_ids": ids, "status": "completed"})
+        answer = client.call("task_bulk_update", {"task_ids": ids, "status": "completed"})
     if as_json:
-        print_json(answer)
+        echo_json(answer)
     else:
-        click.echo(f"completed {counted(len(ids), 'task')}")
+        echo(f"completed {counted(len(ids), 'task')}")
 
 
 @click.command(short_help="Change a task.")
@@ -136,17 +132,20 @@ def edit(
             "description": details,
             "clear": emptied or None,
         }
-        row = client.write("task_update", changes)
+        row = client.call("task_update", changes)
     _say("changed", row, read, zone, as_json=as_json)
 
 
 @click.command(short_help="Delete tasks permanently.")
-@click.argument("names", metavar="ID…", nargs=-1, required=True)
+@click.argument("names", metavar="[ID]…", nargs=-1)
+@subject_option("Delete all tasks of")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @user_option("Tasks of this user.")
 @root_option
 @json_option
-def rm(names: tuple[str, ...], yes: bool, user: str | None, root: Path | None, as_json: bool) -> None:
+def rm(
+    *, names: tuple[str, ...], subject: str | None, yes: bool, user: str | None, root: Path | None, as_json: bool
+) -> None:
     """Delete the tasks ID with their history permanently; `symbi task edit --status cancelled` keeps one.
 
     A task that cannot be deleted is reported and the others are deleted; the exit code is then 1.
@@ -154,27 +153,27 @@ def rm(names: tuple[str, ...], yes: bool, user: str | None, root: Path | None, a
     deleted: list[str] = []
     failed: list[dict[str, str]] = []
     with TaskClient(find_root(root), user) as client:
-        ids = client.ids(names)
+        ids = client.ids(names, subject)
         if not yes:
             what = counted(len(ids), "task")
             if len(ids) == 1:
-                what = f"“{one_line(client.read('task_show', {'task_id': ids[0]})['title'])}”"
+                what = f"“{one_line(client.call('task_show', {'task_id': ids[0]})['title'])}”"
             confirm(f"Delete {what}?", undone="nothing was deleted")
         for each in ids:
             try:
-                client.write("task_delete", {"task_id": each})
+                client.call("task_delete", {"task_id": each})
             except SymbiontError as error:
-                if len(ids) == 1:
+                if len(names) == 1:
                     raise
                 failed.append({"task_id": each, "message": error.line()})
             else:
                 deleted.append(each)
     if as_json:
-        print_json({"deleted": deleted, "failed": failed})
+        echo_json({"deleted": deleted, "failed": failed})
     else:
         for refused in failed:
-            click.secho(f"{refused['task_id']}: {one_line(refused['message'])}", fg="red", err=True)
-        click.echo(f"deleted {counted(len(deleted), 'task')}")
+            echo(f"{refused['task_id']}: {refused['message']}", fg="red", err=True)
+        echo(f"deleted {counted(len(deleted), 'task')}")
     if failed:
         sys.exit(1)
 
@@ -186,10 +185,10 @@ def _read_due(text: str | None, zone: ZoneInfo | None) -> DueDate | None:
 
 def _say(what: str, row: Mapping[str, Any], due: DueDate | None, zone: ZoneInfo | None, *, as_json: bool) -> None:
     if due is not None and due.past:
-        click.secho(f"symbi: {due.shown} is in the past: the task is overdue", fg="yellow", err=True)
+        echo(f"symbi: {due.shown} is in the past: the task is overdue", fg="yellow", err=True)
     if as_json:
-        print_json(row)
+        echo_json(row)
         return
     when = due_text({**row, "overdue": False}, zone)
     (name,) = short_ids([row])
-    click.echo(f"{what} {name}  {one_line(row['title'])}{'' if when == '-' else f'  (due {when})'}")
+    echo(f"{what} {name}  {row['title']}{'' if when == '-' else f'  (due {when})'}")

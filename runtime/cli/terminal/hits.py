@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import click
 
-from runtime.cli.terminal.output import one_line
 from runtime.cli.terminal.passage import print_passage
+from runtime.cli.terminal.screen import echo, joined, one_line, style
 from runtime.search.question import RECOMMENDED_THRESHOLD
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -43,7 +43,7 @@ def print_hit(
     score."""
     _print_head(one_line("  ".join(head)), list(map(one_line, where)))
     if explained is not None:
-        click.secho(f"    {_made_of(explained)}", dim=True)
+        echo(f"    {_made_of(explained)}", dim=True)
     print_passage(text, query)
 
 
@@ -56,11 +56,11 @@ def _made_of(hit: Mapping[str, Any]) -> str:
 def _print_head(head: str, where: Sequence[str]) -> None:
     """Print head and location in one line; parts that do not fit go to the next line, so that an id can be copied."""
     room = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
-    line, used = click.style(head, bold=True), len(head)
+    line, used = style(head, bold=True), len(head)
     for part in where:
         if used + 2 + len(part) > room:
-            click.echo(line)
-            line, used = f"    {part}", 4 + len(part)
+            echo(line)
+            line, used = joined(("    ", part)), 4 + len(part)
         else:
-            line, used = f"{line}  {part}", used + 2 + len(part)
-    click.echo(line)
+            line, used = joined((line, part), "  "), used + 2 + len(part)
+    echo(line)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -12,6 +11,7 @@ from typing import Any, TypeVar
 
 import click
 
+from runtime.cli.terminal.screen import ask, echo
 from runtime.cli.terminal.table import print_rows
 from runtime.errors import UsageError
 
@@ -31,15 +31,11 @@ def root_option(command: F) -> F:
     )(command)
 
 
-def newest_option(most: int = 1000, what: str = "", *, name: str = "--tail") -> Callable[[F], F]:
-    """Return a decorator that adds `--tail N`, or the option `name`, as the parameter `limit`, at most `most`.
-
-    `what`: what is shown.
-    """
+def newest_option(most: int = 1000, what: str = "", *, default: int = 20) -> Callable[[F], F]:
+    """Return a decorator that adds `--limit N`, at most `most`. `what`: what is shown."""
     return click.option(
-        name,
-        "limit",
-        default=20,
+        "--limit",
+        default=default,
         show_default=True,
         metavar="N",
         type=click.IntRange(1, most),
@@ -52,14 +48,15 @@ def user_option(what: str) -> Callable[[F], F]:
     return click.option("--user", metavar="NAME", help=f"{what}  [default: owner]")
 
 
+def subject_option(what: str) -> Callable[[F], F]:
+    """Return a decorator that adds `--subject TEXT`. `what`: what belongs to the subject."""
+    sentence = f"{what} this subject of keyed threads, such as a customer's number."
+    return click.option("--subject", metavar="TEXT", help=sentence)
+
+
 def json_option(command: F) -> F:
     """Add `--json`."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
-
-
-def print_json(value: Any) -> None:
-    """Print one JSON document, indented, on standard output."""
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 def print_table(
@@ -71,9 +68,9 @@ def print_table(
 ) -> None:
     """Print a table that fits the terminal, or of any width into a pipe; `empty` if there are no rows. `style`: returns
     the colour of a cell; None: `colour_of`."""
-    content = [tuple(map(printable, row)) for row in rows]
+    content = [tuple(row) for row in rows]
     if not content:
-        click.echo(empty)
+        echo(empty)
         return
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     print_rows(columns, content, width=width, style=style or colour_of)
@@ -91,32 +88,9 @@ def confirm(question: str, *, undone: str) -> None:
     """
     if not sys.stdin.isatty():
         raise UsageError(f"{question} Cannot ask: standard input is not a terminal", hint="give --yes to confirm")
-    if not click.confirm(question, err=True):
-        click.echo(undone, err=True)
+    if not ask(question):
+        echo(undone, err=True)
         sys.exit(1)
-
-
-def printable(text: str) -> str:
-    """Return `text` with U+FFFD for characters that move a terminal's cursor, change its colours or are invisible.
-
-    The joiners (U+200C, U+200D), which some languages and emoji need, tabs and line ends stay.
-    """
-    if text.isprintable():
-        return text
-    return "".join(each if each.isprintable() or each in _KEPT else "\ufffd" for each in text)
-
-
-_KEPT = "\t\n\u200c\u200d"
-
-
-def as_read(text: str) -> str:
-    """Return the exact text for a program, and a printable one for a terminal."""
-    return printable(text) if sys.stdout.isatty() else text
-
-
-def one_line(text: str) -> str:
-    """Return `text` as `printable` does, in one line."""
-    return printable(text).replace("\n", " ").replace("\t", " ")
 
 
 def local_time(text: str, zone: tzinfo | None = None) -> str:

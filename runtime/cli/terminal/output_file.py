@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 import click
 
 from runtime.cli.terminal.output import F
+from runtime.cli.terminal.screen import binary_output, json_escaped
 from runtime.daemon.process.atomic_file import replacing
 from runtime.daemon.process.root_owner import as_invoker
 from runtime.errors import UsageError
@@ -35,8 +36,8 @@ def written(output: str) -> Iterator[BinaryIO]:
     A superuser who works on the root of a service has its rights meanwhile, but owns the file.
     """
     if output == "-":
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
+        yield binary_output()
+        binary_output().flush()
         return
     file = Path(output).absolute()
     stack = ExitStack()
@@ -57,6 +58,7 @@ def written(output: str) -> Iterator[BinaryIO]:
         stack.close()
 
 
-def json_line(value: Any, *, ascii_only: bool) -> bytes:
-    """Return a JSON value as one line. `ascii_only`: without characters that control a terminal."""
-    return json.dumps(value, ensure_ascii=ascii_only, separators=(",", ":")).encode() + b"\n"
+def json_line(value: Any, *, on_terminal: bool) -> bytes:
+    """Return a JSON value as one line. `on_terminal`: without characters that control one."""
+    line = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return (json_escaped(line) if on_terminal else line).encode() + b"\n"

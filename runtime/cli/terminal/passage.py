@@ -8,9 +8,7 @@ import sys
 import textwrap
 from collections.abc import Collection, Iterator, Sequence, Set
 
-import click
-
-from runtime.cli.terminal.output import printable
+from runtime.cli.terminal.screen import StyledText, echo, joined, printable, style
 from runtime.search.stop_words import STOP_WORDS
 
 _LINES = 6
@@ -18,15 +16,15 @@ _LINES = 6
 _WIDTH = 100
 _LOOKED_AT = 20_000
 """Characters of a text that are searched for the query's words."""
-_WORD = re.compile(r"\w+")
+_WORD = re.compile(r"(\w+)")
 
 
 def print_passage(text: str, query: str) -> None:
     """Print the lines that contain the query's words, highlighted, then an empty line."""
     wanted = _words(query)
     for line in _shown(printable(text[:_LOOKED_AT]), wanted):
-        click.echo(f"    {_highlighted(line, wanted)}")
-    click.echo()
+        echo("    ", _highlighted(line, wanted))
+    echo()
 
 
 def _shown(text: str, wanted: Collection[str]) -> Iterator[str]:
@@ -82,13 +80,11 @@ def _words(query: str) -> Collection[str]:
     return words - STOP_WORDS or words
 
 
-def _highlighted(line: str, wanted: Collection[str]) -> str:
+def _highlighted(line: str, wanted: Collection[str]) -> StyledText:
     """Return the line with the query's words, and words with the same beginning, highlighted."""
 
-    def marked(match: re.Match[str]) -> str:
-        return click.style(match[0], fg="green", bold=True) if _alike(match[0], wanted) else match[0]
-
-    return _WORD.sub(marked, line)
+    parts = _WORD.split(line)
+    return joined(style(part, fg="green", bold=True) if _alike(part, wanted) else part for part in parts)
 
 
 def _alike(word: str, wanted: Collection[str]) -> bool:

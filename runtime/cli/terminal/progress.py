@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
+from runtime.cli.terminal.screen import one_line
+
 if TYPE_CHECKING:
     from runtime.memory.indexing.progress import Progress
 
@@ -37,7 +39,7 @@ def progress_bar(title: str, *, at_once: bool = True) -> Iterator[Progress]:
         TimeRemainingColumn(),
     )
     bars = Bars(*columns, console=Console(stderr=True), transient=True)
-    task = bars.add_task(title, total=None)
+    task = bars.add_task(one_line(title), total=None)
     with ExitStack() as stack:
         if at_once:
             stack.enter_context(bars)
@@ -45,6 +47,7 @@ def progress_bar(title: str, *, at_once: bool = True) -> Iterator[Progress]:
         def show(what: str, done: int, total: int) -> None:
             if not bars.live.is_started:
                 stack.enter_context(bars)
-            bars.update(task, description=f"{title}: {what}" if what else title, completed=done, total=total or None)
+            shown = one_line(f"{title}: {what}" if what else title)
+            bars.update(task, description=shown, completed=done, total=total or None)
 
         yield show

@@ -10,10 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, zip_longest
 
-import click
+from runtime.cli.terminal import screen
+from runtime.cli.terminal.screen import StyledText, joined, one_line
 
 GAPS = ("   ", "  ", " ")
 """Gaps between columns: the first that fits is used."""
+
+PADDED = 60
+"""Maximum columns to which the cells of a column are padded without a terminal. A longer cell is whole, and moves what
+follows it in its row."""
 
 FOLDED = 200
 """Maximum number of rows with cells of several lines; longer tables would be unreadable."""
@@ -30,14 +35,17 @@ Grid = Sequence[Sequence[str]]
 
 def print_rows(columns: Sequence[str], rows: Sequence[TableRow], *, width: int | None, style: Style) -> None:
     """Print `rows`, one cell for each of `columns`. `width`: the terminal's columns; None if there is no terminal."""
-    cells = [tuple(map(_one_line, row)) for row in rows]
+    columns = list(map(one_line, columns))
+    cells = [tuple(map(_cell, row)) for row in rows]
     sizes = _sizes(columns, cells)
+    if width is None:
+        sizes = [min(size, PADDED) for size in sizes]
     gap = next((gap for gap in GAPS if width is None or _total(sizes, gap) <= width), None)
     # One write instead of one per line.
     if gap is not None:
-        return click.echo("\n".join(_plain(columns, cells, sizes, gap, style)))
+        return screen.echo_lines(_plain(columns, cells, sizes, gap, style))
     assert width is not None
-    return click.echo("\n".join(_narrow(columns, cells, width, style)))
+    return screen.echo_lines(_narrow(columns, cells, width, style))
 
 
 def _sizes(columns: Sequence[str], cells: Sequence[TableRow]) -> Sequence[int]:
@@ -61,22 +69,25 @@ def cell_width(text: str) -> int:
     return cell_len(text)
 
 
-def _one_line(text: str) -> str:
-    return text if text.isprintable() else " ".join(text.split())
+def _cell(text: str) -> str:
+    shown = one_line(text)
+    return shown if shown == text else " ".join(shown.split())
 
 
 def _plain(
     columns: Sequence[str], cells: Sequence[TableRow], sizes: Sequence[int], gap: str, style: Style
 ) -> Iterator[str]:
     yield _line([_bold(name) for name in columns], columns, sizes, gap)
-    yield "─" * _total(sizes, gap)
+    yield screen.rule(_total(sizes, gap))
     for row in cells:
         yield _line([_coloured(cell, style) for cell in row], row, sizes, gap)
 
 
-def _line(shown: Sequence[str], plain: Sequence[str], sizes: Sequence[int], gap: str) -> str:
-    padded = [text + " " * (size - cell_width(bare)) for text, bare, size in zip(shown, plain, sizes, strict=True)]
-    return gap.join(padded).rstrip()
+def _line(shown: Sequence[str], plain: Sequence[str], sizes: Sequence[int], gap: str) -> StyledText:
+    padded = [
+        joined((text, " " * (size - cell_width(bare)))) for text, bare, size in zip(shown, plain, sizes, strict=True)
+    ]
+    return StyledText(joined(padded, gap).rstrip())
 
 
 def _narrow(columns: Sequence[str], cells: Sequence[TableRow], width: int, style: Style) -> Sequence[str]:
@@ -85,7 +96,7 @@ def _narrow(columns: Sequence[str], cells: Sequence[TableRow], width: int, style
     if len(cells) <= FOLDED:
         grids = [_folded(columns, cells, width, style), _below_the_first(columns, cells, width, style), *grids]
     head, *rows = min(filter(None, grids), key=lambda grid: sum(map(len, grid[1:])))
-    return [*head, *(["─" * width] if head else []), *chain(*rows)]
+    return [*head, *([screen.rule(width)] if head else []), *chain(*rows)]
 
 
 def _folded(columns: Sequence[str], cells: Sequence[TableRow], width: int, style: Style) -> Grid:
@@ -114,7 +125,7 @@ def _below_the_first(columns: Sequence[str], cells: Sequence[TableRow], width: i
         return []
     below = _folded(columns[1:], [row[1:] for row in cells], width - len(_INDENT), style)
     heads = [_bold(columns[0]), *(_coloured(row[0], style) for row in cells)]
-    return [[head, *(f"{_INDENT}{line}" for line in lines)] for head, lines in zip(heads, below, strict=False)]
+    return [[head, *(joined((_INDENT, line)) for line in lines)] for head, lines in zip(heads, below, strict=False)]
 
 
 def _blocks(columns: Sequence[str], cells: Sequence[TableRow], width: int, style: Style) -> Grid:
@@ -127,7 +138,7 @@ def _blocks(columns: Sequence[str], cells: Sequence[TableRow], width: int, style
             if cell not in {"", "-"}:
                 paint, head = _painter(cell, style), _bold(name.ljust(size))
                 for part in _wrap(cell, width - size - 2):
-                    lines.append(f"{head}  {paint(part)}")
+                    lines.append(joined((head, paint(part)), "  "))
                     head = " " * size
         grid.append(lines)
     return grid
@@ -162,13 +173,13 @@ def _spread(least: Sequence[int], sizes: Sequence[int], room: int) -> list[int]:
 
 
 def _bold(text: str) -> str:
-    return click.style(text, bold=True)
+    return screen.style(text, bold=True)
 
 
 def _painter(cell: str, style: Style) -> Style:
     """Return what gives each line of a cell the cell's colour."""
     colour = style(cell)
-    return (lambda part: click.style(part, fg=colour) if part else part) if colour else str
+    return (lambda part: screen.style(part, fg=colour) if part else part) if colour else str
 
 
 def _coloured(cell: str, style: Style) -> str:

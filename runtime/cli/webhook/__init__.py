@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import copy
 import json
 import os
 import sys
@@ -13,9 +12,10 @@ from typing import Any
 import click
 
 from runtime.cli.client import call, call_daemon, find_root
-from runtime.cli.terminal.output import WEBHOOKS, json_option, print_json, print_table, root_option
+from runtime.cli.terminal.output import WEBHOOKS, json_option, print_table, root_option
+from runtime.cli.terminal.screen import echo, echo_json
 from runtime.cli.webhook.deliveries import deliveries, redeliver, show
-from runtime.cli.webhook.dynamic import create, delete, update
+from runtime.cli.webhook.dynamic import create, delete, secret, update
 from runtime.cli.webhook.edit import add, remove
 from runtime.cli.webhook.explain import explain_options, show_explanation
 from runtime.cli.webhook.logs import logs
@@ -33,11 +33,22 @@ def webhook() -> None:
     """List, edit, test and inspect webhooks and their deliveries."""
 
 
-for _command in (add, remove, create, update, delete, rotate, trigger, logs, deliveries, show, redeliver, providers):
+for _command in (
+    add,
+    remove,
+    create,
+    update,
+    delete,
+    rotate,
+    secret,
+    trigger,
+    logs,
+    deliveries,
+    show,
+    redeliver,
+    providers,
+):
     webhook.add_command(_command)
-_former_name = copy.copy(redeliver)
-_former_name.hidden = True
-webhook.add_command(_former_name, "replay")
 
 
 @webhook.command("list", short_help="List every webhook, the source of its secret, and whether it is mounted.")
@@ -50,7 +61,7 @@ def list_(root: Path | None, as_json: bool) -> None:
     """
     answer = _listed(root)
     if as_json:
-        print_json(answer)
+        echo_json(answer)
         return
     rows = [
         (
@@ -71,7 +82,7 @@ def _listed(explicit_root: Path | None) -> dict[str, Any]:
         with program_files(None, None) as files:
             if files.sources:
                 return {"webhooks": files.webhooks()}
-    return call(find_root(explicit_root), "webhooks.list")
+    return call(find_root(explicit_root), "webhook_mounts")
 
 
 @webhook.command(short_help="Sign and post a body of your own, and show the answer.")
@@ -111,14 +122,14 @@ def test(
         "event": event,
         "delivery_id": delivery_id,
     }
-    signed = call_daemon(find_root(root), "webhooks.sign", parameters)
-    status, reason, answer = post(signed["url"], signed["headers"], base64.b64decode(signed["body"]))
+    signed = call_daemon(find_root(root), "webhook_sign", parameters)
+    status, reason, answer = post(signed["url"], signed["headers"], base64.b64decode(signed["body"]), signed["query"])
     if as_json:
-        print_json({"url": signed["url"], "status": status, "answer": answer})
+        echo_json({"url": signed["url"], "status": status, "answer": answer})
     else:
-        click.echo(f"POST {signed['url']}  ({len(body):,} bytes, signed as {signed['provider']})")
-        click.secho(f"{status} {reason}", fg="green" if status < 300 else "red", bold=True)
-        click.echo(answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False))
+        echo(f"POST {signed['url']}  ({len(body):,} bytes, signed as {signed['provider']})")
+        echo(f"{status} {reason}", fg="green" if status < 300 else "red", bold=True)
+        echo(answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False))
     if status >= 300:
         sys.exit(1)
 
@@ -135,14 +146,12 @@ def _payload(text: str) -> bytes:
     else:
         # The exact bytes of the argument, which need not be valid text.
         body, place = os.fsencode(text), "--payload"
+    from runtime import json_text
+
     try:
-        # Integers of any length are valid JSON; Python limits the length of those it converts.
-        json.loads(body, parse_int=str)
-    except json.JSONDecodeError as error:
-        raise UsageError(
-            f"{place} is not JSON: {error.msg.lower()} (line {error.lineno}, column {error.colno})",
-            hint="""write it in single quotes, such as '{"action":"opened"}', or name a file with @""",
-        ) from None
-    except (UnicodeDecodeError, RecursionError):
-        raise UsageError(f"{place} is not JSON: it is not UTF-8 text, or nested too deep") from None
+        json_text.decode(body)
+    except json_text.DecodeError as error:
+        if error.reason != "duplicate_key":  # the daemon says what it does with one
+            hint = """write it in single quotes, such as '{"action":"opened"}', or name a file with @"""
+            raise UsageError(f"{place} {error}", hint=hint) from None
     return body

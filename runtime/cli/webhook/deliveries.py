@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,11 @@ from runtime.cli.terminal.output import (
     json_option,
     local_time,
     newest_option,
-    one_line,
-    print_json,
     print_table,
-    printable,
     root_option,
     with_zone,
 )
+from runtime.cli.terminal.screen import counting_bar, echo, echo_bytes, echo_json, echo_text, printable, style
 from runtime.daemon.process.root import Root
 from runtime.errors import SymbiontError, UsageError
 
@@ -33,11 +32,14 @@ ASK_ABOVE = 20
 
 CHUNK = 200
 """Deliveries queued per call."""
+SELECTED = 10_000
+"""Deliveries of a range in one answer."""
 
-_STATES = ("queued", "running", "waiting", "done", "kept", "dead", "agent_gone", "cancelled")
+_ENDED = ("done", "kept", "dead", "agent_gone", "cancelled")
+_STATES = ("queued", "running", "waiting", *_ENDED)
 
 
-def range_options(command: F) -> F:
+def range_options(command: F, states: Sequence[str] = _STATES) -> F:
     """`--name`, `--status`, `--since` and `--until`."""
     command = click.option("--until", metavar="2h|DATE", help="Only deliveries received before this time.")(command)
     command = click.option(
@@ -45,13 +47,13 @@ def range_options(command: F) -> F:
         metavar="2h|DATE",
         help="Only deliveries received from this time on: a duration before now, or a local date and time.",
     )(command)
-    command = click.option("--status", type=click.Choice(_STATES), help="Only deliveries in this state.")(command)
+    command = click.option("--status", type=click.Choice(states), help="Only deliveries in this state.")(command)
     return click.option("--name", metavar="NAME", help="Only deliveries of this webhook.")(command)
 
 
 @click.command()
 @range_options
-@newest_option(10_000, name="--limit")
+@newest_option(10_000)
 @root_option
 @json_option
 def deliveries(
@@ -65,10 +67,11 @@ def deliveries(
     as_json: bool,
 ) -> None:
     """List accepted deliveries and their states, newest first. For dead letters: --status dead."""
-    given = {"name": name, "status": status, "since": with_zone(since), "until": with_zone(until), "limit": limit}
-    answer = call(find_root(root), "deliveries.list", given)
+    states = None if status is None else [status]
+    given = {"name": name, "status": states, "since": with_zone(since), "until": with_zone(until), "limit": limit}
+    answer = call(find_root(root), "delivery_list", given)
     if as_json:
-        print_json(answer)
+        echo_json(answer)
         return
     rows = [
         (
@@ -87,7 +90,7 @@ def deliveries(
     columns = ("delivery", "received", "webhook", "event", "agent", "state", "tries", "bytes", "last error")
     print_table(columns, rows, empty="There are no such deliveries.")
     if answer["more"]:
-        click.secho("there are more: --limit, --since, --status", dim=True, err=True)
+        echo("there are more: --limit, --since, --status", dim=True, err=True)
 
 
 @click.command(short_help="Show one delivery: headers, body and runs.")
@@ -102,14 +105,14 @@ def show(delivery_id: str, raw: bool, root: Path | None, as_json: bool) -> None:
     """
     if raw and as_json:
         raise UsageError("--raw and --json exclude each other")
-    answer = call(find_root(root), "deliveries.show", {"id": delivery_id})
+    answer = call(find_root(root), "delivery_show", {"delivery_id": delivery_id})
     body = None if answer["body"] is None else base64.b64decode(answer["body"])
     if raw:
         if body is None:
             raise SymbiontError(f"the delivery {answer['id']} has no body: {answer['body_missing']}")
-        sys.stdout.buffer.write(body)
+        echo_bytes(body)
     elif as_json:
-        print_json({**answer, **_body_fields(body)})
+        echo_json({**answer, **_body_fields(body)})
     else:
         _print(answer, body)
 
@@ -138,18 +141,18 @@ def _print(answer: dict[str, Any], body: bytes | None) -> None:
         ("last error", answer["error"]),
     ):
         if value:
-            click.echo(f"{label:<12} {one_line(value)}")
+            echo(f"{label:<12} {value}")
     for ran in answer["runs"]:
         error = f": {ran['error']}" if ran["error"] else ""
-        click.echo(one_line(f"{'run':<12} {ran['id']} {ran['state']}{error}"))
-    click.echo()
+        echo(f"{'run':<12} {ran['id']} {ran['state']}{error}")
+    echo()
     for key, value in answer["headers"]:
-        click.echo(f"{click.style(key, bold=True)}: {one_line(value)}")
-    click.echo()
+        echo(style(key, bold=True), f": {value}")
+    echo()
     if body is None:
-        click.secho(f"(no body: {answer['body_missing']})", dim=True)
+        echo(f"(no body: {answer['body_missing']})", dim=True)
     else:
-        click.echo(_readable(body))
+        echo_text(_readable(body))
 
 
 def _verified(answer: dict[str, Any]) -> str:
@@ -175,7 +178,7 @@ def _readable(body: bytes) -> str:
 
 @click.command(short_help="Send deliveries to their agents again.")
 @click.argument("delivery_ids", metavar="[ID]...", nargs=-1)
-@range_options
+@partial(range_options, states=_ENDED)
 @click.option("--fresh", is_flag=True, help="Start a new run, even if the last one could continue after its last step.")
 @click.option("--yes", is_flag=True, help=f"Redeliver more than {ASK_ABOVE} deliveries without asking.")
 @root_option
@@ -209,7 +212,8 @@ def redeliver(
     if delivery_ids:
         ids, states = list(dict.fromkeys(delivery_ids)), None
     else:
-        ids, states = _select(found, given)
+        states = ["dead", "agent_gone"] if status is None else [status]
+        ids = _select(found, {**given, "status": states})
     if len(ids) > ASK_ABOVE and not yes:
         confirm(f"Redeliver {len(ids):,} deliveries?", undone="nothing was queued")
     queued: list[str] = []
@@ -220,41 +224,40 @@ def redeliver(
         else:
             refused.append({"id": result["id"], "reason": result["reason"]})
     if as_json:
-        print_json({"queued": queued, "not_queued": refused})
+        echo_json({"queued": queued, "not_queued": refused})
     else:
         _print_result(queued, refused)
     if refused:
         sys.exit(1)
 
 
-def _select(root: Root, given: dict[str, Any]) -> tuple[list[str], list[str]]:
-    """Return the ids of the range, oldest first, and the states that were selected."""
+def _select(root: Root, given: dict[str, Any]) -> list[str]:
+    """Return the ids of the range, oldest first."""
     ids: list[str] = []
-    while True:
-        answer = call(root, "deliveries.select", {**given, "after": ids[-1] if ids else None})
-        ids += answer["ids"]
-        if not answer["more"]:
-            return ids, answer["states"]
+    more = True
+    while more:
+        answer = call(root, "delivery_list", {**given, "after": ids[-1] if ids else "", "limit": SELECTED})
+        ids += [row["id"] for row in answer["deliveries"]]
+        more = answer["more"]
+    return ids
 
 
 def _in_chunks(root: Root, ids: list[str], given: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Redeliver in chunks and yield the result of each delivery; a terminal shows a progress bar."""
-    with click.progressbar(
-        length=len(ids), label="redelivering", file=sys.stderr, hidden=len(ids) <= CHUNK or not sys.stderr.isatty()
-    ) as bar:
+    with counting_bar(len(ids), "redelivering", hidden=len(ids) <= CHUNK) as advance:
         for start in range(0, len(ids), CHUNK):
             part = ids[start : start + CHUNK]
-            yield from call(root, "deliveries.redeliver", {**given, "ids": part})["deliveries"]
-            bar.update(len(part))
+            yield from call(root, "delivery_redeliver", {**given, "ids": part})["deliveries"]
+            advance(len(part))
 
 
 def _print_result(queued: list[str], refused: list[dict[str, str]]) -> None:
     if not queued and not refused:
-        click.echo("Nothing to redeliver.")
+        echo("Nothing to redeliver.")
         return
     for each in refused:
-        click.echo(f"not queued  {each['id']}  {each['reason']}")
+        echo(f"not queued  {each['id']}  {each['reason']}")
     if len(queued) <= ASK_ABOVE:
         for delivery_id in queued:
-            click.echo(f"queued      {delivery_id}")
-    click.echo(f"{len(queued):,} of {len(queued) + len(refused):,} queued")
+            echo(f"queued      {delivery_id}")
+    echo(f"{len(queued):,} of {len(queued) + len(refused):,} queued")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import click
 
 from runtime.cli.client import call, find_root
-from runtime.cli.terminal.output import json_option, one_line, print_json, root_option
+from runtime.cli.terminal.output import json_option, root_option
+from runtime.cli.terminal.screen import echo, echo_json
+from runtime.cli.tool_command import Sentence, tool_command
 from runtime.errors import UsageError
 
 
@@ -42,57 +46,74 @@ def create(
     given = {"title": title, "agent": agent, "insecure_allow_unverified": insecure_allow_unverified}
     answer = call(find_root(root), "webhook_create", given, null=("agent",))
     if as_json:
-        print_json(answer)
+        echo_json(answer)
         return
-    click.echo(f"webhook  {answer['webhook_id']}")
-    click.echo(f"url      {answer['url']}")
+    echo(f"webhook  {answer['webhook_id']}")
+    echo(f"url      {answer['url']}")
     if answer["secret"] is None:
-        click.secho("it accepts unsigned requests", fg="yellow", err=True)
+        echo("it accepts unsigned requests", fg="yellow", err=True)
     else:
-        click.echo(f"secret   {answer['secret']}")
-        click.echo("the secret is not shown again", err=True)
+        echo(f"secret   {answer['secret']}")
+        echo("the secret is not shown again", err=True)
     for note in answer["notes"]:
-        click.secho(one_line(f"note: {note}"), fg="yellow", err=True)
+        echo(f"note: {note}", fg="yellow", err=True)
 
 
-@click.command(short_help="Delete a webhook that was created through the API.")
-@click.argument("webhook_id", metavar="ID")
-@root_option
-@json_option
-def delete(webhook_id: str, root: Path | None, as_json: bool) -> None:
-    """Delete the webhook ID, which any user created through the API. `remove` is for webhooks that a file declares."""
-    found = find_root(root)
-    answer = call(found, "webhook_delete", {"webhook_id": _id(webhook_id)})
-    if as_json:
-        print_json(answer)
-    else:
-        click.echo(f"deleted {webhook_id}")
-
-
-@click.command(short_help="Rename a webhook that was created through the API, or switch it on or off.")
-@click.argument("webhook_id", metavar="ID")
-@click.option("--title", metavar="TITLE", help="The new title.")
-@click.option("--on/--off", "is_active", default=None, help="A webhook that is off answers 404.")
-@root_option
-@json_option
-def update(webhook_id: str, title: str | None, is_active: bool | None, root: Path | None, as_json: bool) -> None:
-    """Rename the webhook ID, which any user created through the API, or switch it on or off."""
-    found = find_root(root)
-    answer = call(found, "webhook_update", {"webhook_id": _id(webhook_id), "title": title, "is_active": is_active})
-    if as_json:
-        print_json(answer)
-    else:
-        click.echo(f"{answer['title']} ({webhook_id}) is {'on' if answer['is_active'] else 'off'}")
-
-
-def _id(text: str) -> str:
-    """Return `text`. Raises UsageError if it is not an id."""
+def is_id(text: str) -> bool:
+    """Return True for the id of a webhook that was created through the API."""
     try:
-        if str(UUID(text)) == text:
-            return text
+        return str(UUID(text)) == text
     except ValueError:
-        pass
-    raise UsageError(
-        f"{text!r} is not the id of a webhook created through the API",
-        hint="`symbi webhook list` shows it at the end of the path; `symbi webhook remove NAME` is for declared ones",
-    )
+        return False
+
+
+def _check_id(values: Mapping[str, Any]) -> None:
+    if not is_id(values["webhook_id"]):
+        raise UsageError(
+            f"{values['webhook_id']!r} is not the id of a webhook created through the API",
+            hint="`symbi webhook list` shows it at the end of the path; `symbi webhook remove` is for declared ones",
+        )
+
+
+delete = tool_command(
+    "webhook_delete",
+    "delete",
+    short="Delete a webhook that was created through the API.",
+    doc="Delete the webhook ID, which any user created through the API. `remove` is for webhooks that a file declares.",
+    arguments={"webhook_id": "ID"},
+    check=_check_id,
+    view=Sentence("deleted {webhook_id}"),
+)
+
+
+def _print_updated(answer: Mapping[str, Any]) -> None:
+    echo(f"{answer['title']} ({answer['webhook_id']}) is {'on' if answer['is_active'] else 'off'}")
+
+
+update = tool_command(
+    "webhook_update",
+    "update",
+    arguments={"webhook_id": "ID"},
+    check=_check_id,
+    options={"title": "--title TITLE", "is_active": "--on/--off"},
+    view=_print_updated,
+)
+
+
+def _print_secret(answer: Mapping[str, Any]) -> None:
+    echo(answer["secret"])
+    echo("the secret is not shown again", err=True)
+
+
+secret = tool_command(
+    "webhook_secret",
+    "secret",
+    short="Show the secret that an agent gave a webhook, once.",
+    doc="""Show the signing secret of the webhook ID, which an agent created or rotated.
+
+    It is shown once: no agent and no token reads it. A person who creates or rotates a webhook gets its secret at once.
+    """,
+    arguments={"webhook_id": "ID"},
+    check=_check_id,
+    view=_print_secret,
+)

@@ -11,7 +11,8 @@ from typing import Any
 import click
 
 from runtime.cli.client import call, find_root
-from runtime.cli.terminal.output import F, print_json, print_table
+from runtime.cli.terminal.output import F, print_table
+from runtime.cli.terminal.screen import echo, echo_json
 from runtime.errors import UsageError
 
 
@@ -35,7 +36,7 @@ def show_explanation(
     """Print the explanation. Exits with code 1 if the delivery would not be run."""
     answer = call(
         find_root(root),
-        "filters.explain",
+        "filter_explain",
         {
             "name": name,
             "body": base64.b64encode(body).decode(),
@@ -44,12 +45,12 @@ def show_explanation(
         },
     )
     if as_json:
-        print_json(answer)
+        echo_json(answer)
     else:
         rows = [_row(line) for line in answer["filters"]]
         columns = ("filter", "says", "finds", "verdict")
         print_table(columns, rows, empty=f"The webhook {name} has no filters.")
-        click.echo(_outcome(answer))
+        echo(_outcome(answer))
     if not answer["wanted"]:
         sys.exit(1)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Iterator
@@ -12,16 +11,8 @@ from typing import Any
 import click
 
 from runtime.cli.client import call, call_daemon, find_root
-from runtime.cli.terminal.output import (
-    colour_of,
-    json_option,
-    local_time,
-    newest_option,
-    one_line,
-    print_json,
-    print_table,
-    root_option,
-)
+from runtime.cli.terminal.output import colour_of, json_option, local_time, newest_option, print_table, root_option
+from runtime.cli.terminal.screen import StyledText, echo, echo_json, joined, style
 from runtime.daemon.process.root import Root
 from runtime.errors import SymbiontError, UsageError
 
@@ -59,13 +50,16 @@ def logs(
     """
     found = find_root(root)
     given = {"name": name, "reason": reason, "status": status}
-    answer = call(found, "webhooks.log", {**given, "tail": limit})
+    answer = call(found, "webhook_requests", {**given, "limit": limit})
     if follow:
         for row in _follow(found, given, answer["attempts"]):
-            click.echo(json.dumps(row, ensure_ascii=False) if as_json else _line(row))
+            if as_json:
+                echo_json(row, indent=None)
+            else:
+                echo(_line(row))
             sys.stdout.flush()
     elif as_json:
-        print_json(answer)
+        echo_json(answer)
     else:
         filtered = any(value is not None for value in given.values())
         _table(
@@ -81,12 +75,12 @@ def _follow(root: Root, given: dict[str, Any], first: list[dict[str, Any]]) -> I
     since, away, looked = newest - OVERLAP_MS, False, False
     while True:
         try:
-            answer = call_daemon(root, "webhooks.log", {**given, "tail": AT_ONCE, "since": max(0, since)})
+            answer = call_daemon(root, "webhook_requests", {**given, "limit": AT_ONCE, "since": max(0, since)})
         except UsageError:
             raise
         except SymbiontError as error:
             if not away:
-                click.secho(f"waiting for the daemon: {error}", dim=True, err=True)
+                echo(f"waiting for the daemon: {error}", dim=True, err=True)
             away = True
             time.sleep(POLL_SECONDS)
             continue
@@ -134,6 +128,10 @@ def _what(row: dict[str, Any]) -> str:
     """Return the event of an accepted request, else the reason; with the number of requests if the row counts
     several."""
     text = (row["event"] if row["verdict"] == "accepted" else None) or row["reason"] or ""
+    if row.get("path") is not None:
+        text += f" {row['path']}"
+    if row.get("near_path") is not None:
+        text += f" (did you mean {row['near_path']}?)"
     return text if row["count"] == 1 else f"{text} ×{row['count']:,}"
 
 
@@ -141,10 +139,10 @@ def _secret(row: dict[str, Any]) -> str:
     return "" if row["secret"] is None else f"no. {row['secret']}"
 
 
-def _line(row: dict[str, Any]) -> str:
+def _line(row: dict[str, Any]) -> StyledText:
     when, webhook, verdict, status, what, _, size, source, delivery = _cells(row)
-    verdict = click.style(f"{verdict:<9}", fg=colour_of(row["verdict"]) or None)
+    verdict = style(f"{verdict:<9}", fg=colour_of(row["verdict"]) or None)
     parts = [when, verdict, status, webhook, what, f"{size} bytes", f"from {source}", delivery]
     if row["secret"]:
         parts.append(f"secret {_secret(row)}")
-    return "  ".join(part if part is verdict else one_line(part) for part in parts if part)
+    return joined(filter(None, parts), "  ")

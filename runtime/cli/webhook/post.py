@@ -11,12 +11,13 @@ from urllib.parse import urlsplit
 from runtime.errors import SymbiontError, UsageError
 
 
-def post(url: str, headers: Iterable[tuple[str, str]], body: bytes) -> tuple[int, str, Any]:
-    """Return status, reason and answer (JSON, else text). Raises UsageError for headers that cannot be sent."""
+def post(url: str, headers: Iterable[tuple[str, str]], body: bytes, query: str = "") -> tuple[int, str, Any]:
+    """Return status, reason and answer (JSON, else text). `query`: that of the URL, which no message shows. Raises
+    UsageError for headers that cannot be sent."""
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.hostname or "127.0.0.1", parts.port, timeout=30)
     try:
-        connection.request("POST", parts.path, body, dict(headers))
+        connection.request("POST", f"{parts.path}?{query}" if query else parts.path, body, dict(headers))
         response = connection.getresponse()
         text = response.read().decode("utf-8", "replace")
     except ValueError:

@@ -13,8 +13,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from runtime.cli.client import call_daemon
 from runtime.daemon.process.root import DAEMON_FILE, PROGRAM_FILE, Root, locate, named
 from runtime.errors import SymbiontError, UsageError
@@ -152,7 +150,7 @@ class ProgramFiles:
         """True if a daemon runs this program now. `symbi mcp` also owns its root, but accepts no deliveries."""
         if self.root is not None:
             with suppress(SymbiontError):
-                call_daemon(self.root, "webhooks.list")
+                call_daemon(self.root, "webhook_mounts")
                 return "public" in self.root.read(DAEMON_FILE)
         return False
 
@@ -243,6 +241,7 @@ def _new(before: Compilation, after: Compilation) -> list[Diagnostic]:
 
 
 def _report(compilation: Compilation) -> None:
+    from dslc.cli.terminal import put
     from dslc.report import FORMATS
 
-    click.echo(FORMATS["text"].render(compilation, colour=sys.stderr.isatty()), err=True, nl=False)
+    put(FORMATS["text"].render(compilation, colour=sys.stderr.isatty()), to_stderr=True)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from difflib import get_close_matches
+from typing import Any
 
 import click
 
-from runtime.cli.terminal.output import json_option, print_json, print_table
+from dslc.blocks.values.quantity import format_duration
+from runtime.cli.terminal.output import json_option, print_table
+from runtime.cli.terminal.screen import echo, echo_json
 from runtime.errors import UsageError
 
 _LEFT_OUT = ("asana", "notion")
@@ -32,16 +35,16 @@ def providers(name: str | None, as_json: bool) -> None:
             raise UsageError(f"unknown provider {name!r}", hint=_hint(name, texts))
         said = describe(row)._asdict()
         if as_json:
-            print_json(said)
+            echo_json(said)
         else:
             _show(said)
         return
     every = [describe(PROVIDERS[each]) for each in sorted(PROVIDERS)]
     if as_json:
-        print_json({"providers": [each._asdict() for each in every]})
+        echo_json({"providers": [each._asdict() for each in every]})
         return
     rows = [
-        (each.name, each.title, each.proof, "-" if each.tolerance is None else f"{each.tolerance:g} s")
+        (each.name, each.title, each.proof, "-" if each.tolerance is None else format_duration(each.tolerance))
         for each in every
     ]
     print_table(("provider", "sender", "proof", "time"), rows, empty="There are no providers.")
@@ -60,8 +63,8 @@ def _hint(name: str, known: Mapping[str, str]) -> str:
     )
 
 
-def _show(said: dict[str, object]) -> None:
-    tolerance = said["tolerance"]
+def _show(said: dict[str, Any]) -> None:
+    tolerance = said["tolerance"] and format_duration(said["tolerance"])
     lines = (
         ("provider", said["name"]),
         ("sender", said["title"]),
@@ -69,15 +72,16 @@ def _show(said: dict[str, object]) -> None:
         ("proof", said["proof"]),
         ("in", _listed(said["places"]) or "the body"),
         ("secret", said["secret"] or "none: the sender's keys are fetched"),
-        ("time", "not signed" if tolerance is None else f"signed; valid for {tolerance:g} s before and after"),
+        ("time", f"signed; valid for {tolerance} before and after" if tolerance else "not signed"),
         ("event", said["event"] or "none"),
         ("identified by", said["told_apart_by"] or "nothing: every request is a new delivery"),
+        ("body", f"at most {said['body_limit']}"),
         ("handshake", said["handshake"] or "none"),
         ("options", _listed(said["options"]) or "none"),
         ("see", said["doc_url"] or "docs/providers.md"),
     )
     for label, text in lines:
-        click.echo(f"{label:15}{text}")
+        echo(f"{label:15}{text}")
 
 
 def _listed(names: object) -> str:

@@ -7,7 +7,9 @@ from pathlib import Path
 import click
 
 from runtime.cli.client import call, find_root
-from runtime.cli.terminal.output import json_option, print_json, root_option
+from runtime.cli.terminal.output import json_option, root_option
+from runtime.cli.terminal.screen import echo, echo_json
+from runtime.cli.webhook.dynamic import is_id
 
 
 @click.command(short_help="Give the webhook NAME a new secret.")
@@ -27,17 +29,21 @@ def rotate(name: str, overlap: str, root: Path | None, as_json: bool) -> None:
     A running daemon accepts the new secret at once. It refuses the old one after the overlap; `--overlap 0s` ends the
     old secret now.
     """
-    answer = call(find_root(root), "webhooks.rotate", {"name": name, "overlap": overlap})
+    if is_id(name):
+        made = call(find_root(root), "webhook_rotate_secret", {"webhook_id": name, "overlap": overlap})
+        answer = {"webhooks": [name], "ended": None, **made}
+    else:
+        answer = {"secret": None, **call(find_root(root), "secret_rotate", {"name": name, "overlap": overlap})}
     if as_json:
-        print_json(answer)
+        echo_json(answer)
         return
     until = answer["previous_secret_until"]
-    click.echo(f"{', '.join(answer['webhooks'])}: new secret generated")
+    echo(f"{', '.join(answer['webhooks'])}: new secret generated")
     if answer["secret"] is None:
-        click.echo(f"read it:  symbi secret show {answer['name']}")
+        echo(f"read it:  symbi secret show {answer['name']}")
     else:
-        click.echo(f"secret    {answer['secret']}")
-        click.echo("the secret is not shown again", err=True)
-    click.echo("old one:  refused from now on" if until is None else f"old one:  valid until {until}")
+        echo(f"secret    {answer['secret']}")
+        echo("the secret is not shown again", err=True)
+    echo("old one:  refused from now on" if until is None else f"old one:  valid until {until}")
     if answer["ended"] is not None:
-        click.secho(f"the one before that was valid until {answer['ended']} and is refused now", fg="yellow", err=True)
+        echo(f"the one before that was valid until {answer['ended']} and is refused now", fg="yellow", err=True)

@@ -7,16 +7,19 @@ import json
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 from runtime.cli.client import call, call_daemon, find_root
-from runtime.cli.terminal.output import json_option, print_json, print_table, root_option
+from runtime.cli.terminal.output import json_option, print_table, root_option
+from runtime.cli.terminal.screen import counting_bar, echo, echo_json
 from runtime.cli.webhook.post import post
 from runtime.daemon.process.root import Root
 from runtime.errors import UsageError
+from runtime.suggestions import unknown_name
 
 
 @click.command(short_help="Sign a sample delivery, post it, and show the answer.")
@@ -73,48 +76,57 @@ def trigger(
         return
     sample, status, reason, answer = _send(found, given)
     if as_json:
-        print_json({"url": sample["url"], "event": sample["event"], "status": status, "answer": answer})
+        echo_json({"url": sample["url"], "event": sample["event"], "status": status, "answer": answer})
     else:
         size = len(base64.b64decode(sample["body"]))
-        click.echo(f"POST {sample['url']}  ({sample['event']}, {size:,} bytes, signed as {sample['provider']})")
+        echo(f"POST {sample['url']}  ({sample['event']}, {size:,} bytes, signed as {sample['provider']})")
         if sample["made_up"]:
-            click.secho(f"there are no samples for {sample['provider']}: a generic body was sent", err=True)
-        click.secho(f"{status} {reason}", fg="green" if status < 300 else "red", bold=True)
-        click.echo(answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False))
+            echo(f"there are no samples for {sample['provider']}: a generic body was sent", err=True)
+        echo(f"{status} {reason}", fg="green" if status < 300 else "red", bold=True)
+        echo(answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False))
     if status >= 300:
         sys.exit(1)
 
 
 def _send(root: Root, given: dict[str, Any]) -> tuple[dict[str, Any], int, str, Any]:
-    sample = call_daemon(root, "webhooks.sample", given)
-    return sample, *post(sample["url"], sample["headers"], base64.b64decode(sample["body"]))
+    sample = call_daemon(root, "webhook_sign", given)
+    return sample, *post(sample["url"], sample["headers"], base64.b64decode(sample["body"]), sample["query"])
 
 
 def _many(root: Root, given: dict[str, Any], count: int, rate: float | None, *, as_json: bool) -> None:
     """Send `count` deliveries, and print the number of answers by status."""
     answers: Counter[int] = Counter()
     begun = time.monotonic()
-    with click.progressbar(length=count, label="sending", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
+    with counting_bar(count, "sending") as advance:
         for number in range(count):
             if rate is not None:
                 time.sleep(max(0.0, begun + number / rate - time.monotonic()))
             answers[_send(root, given)[1]] += 1
-            bar.update(1)
+            advance(1)
     if as_json:
-        print_json({"sent": count, "answers": {str(status): times for status, times in sorted(answers.items())}})
+        echo_json({"sent": count, "answers": {str(status): times for status, times in sorted(answers.items())}})
     else:
         for status, times in sorted(answers.items()):
-            click.secho(f"{status}  {times:,} times", fg="green" if status < 300 else "red")
+            echo(f"{status}  {times:,} times", fg="green" if status < 300 else "red")
     if any(status >= 300 for status in answers):
         sys.exit(1)
 
 
 def _list(name: str | None, root: Path | None, *, as_json: bool) -> None:
-    answer = call(find_root(root), "webhooks.samples", {"name": name})
+    from runtime.webhooks.providers.samples import sample
+
+    providers: Sequence[str] = sample.names()
+    if name is not None:
+        mounts = {each["name"]: each["provider"] for each in call(find_root(root), "webhook_mounts")["webhooks"]}
+        if name not in mounts:
+            raise unknown_name("webhook", name, mounts)
+        providers = (mounts[name],)
+    samples = [{"provider": each, "events": list(sample.events(each))} for each in providers]
+    samples = [each for each in samples if each["events"]]
     if as_json:
-        print_json(answer)
+        echo_json({"samples": samples})
         return
-    rows = [(each["provider"], event) for each in answer["samples"] for event in each["events"]]
+    rows = [(str(each["provider"]), event) for each in samples for event in each["events"]]
     print_table(("provider", "event"), rows, empty=_NONE.format(name))
 
 

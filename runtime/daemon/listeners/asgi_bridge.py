@@ -1,5 +1,4 @@
-"""An ASGI application (asgi.readthedocs.io, HTTP 2.5) behind an aiohttp handler: requests and answers are streamed in
-both directions, chunk by chunk."""
+"""An ASGI application (asgi.readthedocs.io, HTTP 2.5) behind an aiohttp handler, which streams its answers."""
 
 from __future__ import annotations
 
@@ -10,7 +9,6 @@ from typing import Any, Final
 
 import structlog
 from aiohttp import web
-from aiohttp.web_protocol import RequestPayloadError
 
 from runtime.http.stream import client_left
 
@@ -29,11 +27,11 @@ _OURS: Final = frozenset({b"connection", b"transfer-encoding", b"server", b"date
 
 
 async def bridged(
-    application: Application, request: web.Request, more: Mapping[str, Any], *, body_seconds: float
+    application: Application, request: web.Request, body: bytes, more: Mapping[str, Any]
 ) -> web.StreamResponse:
-    """Return the application's answer to `request`. `more`: added to its scope; `body_seconds`: time in which the
-    body must arrive. Raises nothing, unless the request is cancelled."""
-    exchange = _Exchange(request, body_seconds)
+    """Return the application's answer to `request`, whose body was read. `more`: added to its scope. Raises nothing,
+    unless the request is cancelled."""
+    exchange = _Exchange(request, body)
     try:
         await application({**_scope(request), **more}, exchange.receive, exchange.send)
     except Exception:
@@ -65,25 +63,17 @@ def _scope(request: web.Request) -> dict[str, Any]:
 class _Exchange:
     """One request and its answer, as the two callables of ASGI."""
 
-    def __init__(self, request: web.Request, body_seconds: float) -> None:
+    def __init__(self, request: web.Request, body: bytes) -> None:
         self.response: web.StreamResponse | None = None
         self._request = request
-        self._end = asyncio.get_running_loop().time() + body_seconds
-        self._arrived = False
+        self._body: bytes | None = body
         self._ended = False
 
     async def receive(self) -> Message:
-        """Return the next part of the body; after the body, a disconnect message once the client left or has its
-        answer."""
-        if not self._arrived:
-            try:
-                async with asyncio.timeout_at(self._end):
-                    chunk = await self._request.content.readany()
-            except (TimeoutError, RequestPayloadError, ConnectionError):
-                self.drop()
-                return {"type": "http.disconnect"}
-            self._arrived = not chunk
-            return {"type": "http.request", "body": chunk, "more_body": bool(chunk)}
+        """Return the body; after it, a disconnect message once the client left or has its answer."""
+        if self._body is not None:
+            body, self._body = self._body, None
+            return {"type": "http.request", "body": body, "more_body": False}
         while not self._ended and not client_left(self._request):  # noqa: ASYNC110 - aiohttp does not report it
             await asyncio.sleep(LOOK_SECONDS)
         return {"type": "http.disconnect"}

@@ -5,21 +5,25 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 from urllib.parse import parse_qsl
 
 import structlog
 from aiohttp import web
+from pydantic_core import from_json
 
 from runtime.api.rest.authentication import Authenticator
 from runtime.api.rest.problem import Problem, problem_of
 from runtime.daemon.listeners.asgi_bridge import bridged
+from runtime.daemon.listeners.request_places import RequestBody
 from runtime.daemon.program.app import App
 from runtime.errors import SymbiontError, UsageError
 from runtime.identity.caller import Caller, OutsideOfToken
+from runtime.json_bounds import OFF_THE_LOOP, excess
 from runtime.suggestions import unknown_name
 from runtime.tool_groups import EVERYTHING, ToolChoice
 
@@ -83,9 +87,11 @@ class _Choice(NamedTuple):
             choice = ToolChoice.read(values["tools"]) if "tools" in values else None
         except UsageError as error:
             raise Problem("malformed", error.line()) from None
-        limit = caller.tools or EVERYTHING
+        limit = caller.tools
         # `all` is all that the token has.
-        if choice is not None and choice.groups != EVERYTHING.groups and (other := choice.groups - limit.groups):
+        if choice is None or limit is None or choice.groups == EVERYTHING.groups:
+            return cls(choice, schemas == "true")
+        if other := choice.groups - limit.groups:
             raise OutsideOfToken(limit, f"the URL asks for {', '.join(sorted(other))}")
         return cls(choice, schemas == "true")
 
@@ -113,25 +119,36 @@ class McpEndpoint:
         if request.method not in {"POST", "DELETE"}:
             # The server never sends first, so there is no stream to open with GET.
             return _refusal(405, "only POST and DELETE are supported", Allow="POST, DELETE")
-        if (request.content_length or 0) > LARGEST:
-            return _refusal(413, f"a message can have at most {LARGEST:,} bytes")
-        if any(coding.lower() != "identity" for coding in request.headers.getall("Content-Encoding", ())):
-            return _refusal(415, "compressed bodies are not supported")
         token = caller.token_id or ""
         if self._under_way.total() >= AT_A_TIME or self._under_way[token] >= AT_A_TIME_OF_ONE:
             return _refusal(503, "too many requests are running", **{"Retry-After": "1"})
         self._under_way[token] += 1
+        message = RequestBody(request, BODY_SECONDS)
         try:
-            return await self._served(request, caller, choice)
+            body = await message.read(LARGEST)
+            manager = await self._manager()
+            large = len(body) > OFF_THE_LOOP
+            if (what := await asyncio.to_thread(_excess, body) if large else _excess(body)) is not None:
+                return _refusal(400, f"the message is not accepted: {what}")
+            return await self._served(manager, request, body, caller, choice)
+        except Problem as problem:
+            return _problem(problem)
         finally:
+            message.let_go()
             self._under_way[token] -= 1
             self._under_way += Counter()  # drops counts of zero
 
-    async def _served(self, request: web.Request, caller: Caller, choice: _Choice) -> web.StreamResponse:
-        manager = await self._manager()
+    async def _served(
+        self,
+        manager: StreamableHTTPSessionManager,
+        request: web.Request,
+        body: bytes,
+        caller: Caller,
+        choice: _Choice,
+    ) -> web.StreamResponse:
         user = {"user": _user(caller), _CALLER: caller, _CHOICE: choice}
         async with self._watched(request, lambda: self._end_session(manager, request, user)):
-            return await bridged(manager.handle_request, request, user, body_seconds=BODY_SECONDS)
+            return await bridged(manager.handle_request, request, body, user)
 
     @asynccontextmanager
     async def _watched(self, request: web.Request, end: Callable[[], Any]) -> AsyncIterator[None]:
@@ -205,6 +222,21 @@ class McpEndpoint:
             await asyncio.gather(self._running, return_exceptions=True)
 
 
+def _excess(body: bytes) -> str | None:
+    """Return why a message is not read; None if it is. The SDK would write all of one that is none of the protocol's
+    into its answer, several times."""
+    from mcp_types import jsonrpc_message_adapter
+
+    if (what := excess(body)) is not None or not body:
+        return what
+    try:
+        # Not `validate_json`: each of its errors has a copy of the message.
+        jsonrpc_message_adapter.validate_python(from_json(body), by_name=False)
+    except ValueError:
+        return "it is not a message of JSON-RPC 2.0"
+    return None
+
+
 def _make_manager(app: App) -> StreamableHTTPSessionManager:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
@@ -217,11 +249,27 @@ def _make_manager(app: App) -> StreamableHTTPSessionManager:
         return McpClient(LocalBackend(app.open_context, scope[_CALLER]), *scope[_CHOICE])
 
     class Manager(StreamableHTTPSessionManager):
-        """The SDK's session manager, with a limit on the sessions of each token."""
+        """The SDK's session manager, with a limit on the sessions of each token. At a limit the session that was unused
+        for the longest time ends, because many clients open one for each task and end none."""
 
         def _admit_session(self, requestor: AuthorizationContext | None) -> StreamableHTTPServerTransport | None:
-            theirs = sum(owner == requestor for owner in self._session_owners.values())
-            return None if theirs >= SESSIONS_OF_ONE else super()._admit_session(requestor)
+            theirs = [session for session, owner in self._session_owners.items() if owner == requestor]
+            if len(theirs) >= SESSIONS_OF_ONE:
+                return super()._admit_session(requestor) if self._end_unused(theirs) else None
+            if len(self._server_instances) >= SESSIONS:
+                self._end_unused(list(self._server_instances))
+            return super()._admit_session(requestor)
+
+        def _end_unused(self, sessions: Sequence[str]) -> bool:
+            """End the session that was unused for the longest time. False: all answer a request."""
+            scopes = ((session, self._server_instances[session].idle_scope) for session in sessions)
+            unused = [(session, scope) for session, scope in scopes if scope is not None and scope.deadline < math.inf]
+            if not unused:
+                return False
+            session, scope = min(unused, key=lambda each: each[1].deadline)
+            del self._server_instances[session], self._session_owners[session]
+            scope.cancel()
+            return True
 
     server = make_server(client_of)
     return Manager(server, max_request_body_size=LARGEST, max_sessions=SESSIONS, session_idle_timeout=IDLE_SECONDS)

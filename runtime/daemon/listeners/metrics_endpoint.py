@@ -31,8 +31,8 @@ class MetricsEndpoint:
         self._bearer = bearer
         self._open = open
         self._public = public
-        self._exposition = Exposition(app.metrics)
-        self._backlog = BacklogReader(app.database, app.clock)
+        self._exposition = Exposition(app.state.metrics)
+        self._backlog = BacklogReader(app.state.database, app.state.clock)
         self._looking: asyncio.Task[None] | None = None
         _connect(app, self._backlog)
 
@@ -83,7 +83,7 @@ class MetricsEndpoint:
 
 def _connect(app: App, backlog: BacklogReader) -> None:
     """Connect the gauges to `app` and `backlog`."""
-    metrics = app.metrics
+    metrics = app.state.metrics
     metrics.inbox_depth.ask = lambda: (known := backlog.all) and known.states
     metrics.inbox_oldest.ask = lambda: (known := backlog.all) and known.oldest_seconds
     metrics.dead_letters.ask = lambda: None if backlog.last is None else backlog.last["delivery"].dead

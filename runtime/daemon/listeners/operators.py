@@ -11,13 +11,11 @@ from typing import Any
 import structlog
 from aiohttp import web
 from aiohttp.typedefs import Handler
-from aiohttp.web_protocol import RequestPayloadError
 
-from runtime.api.admin.operations import OPERATIONS, Operation, error_json
+from runtime.api.admin.operations import AdminCall, error_json
 from runtime.api.admin.protocol import CLIENT_HEADER, LINES, ROOT_HEADER
 from runtime.api.admin.readiness import known_model_checks, not_mounted, server_checks
 from runtime.api.admin.state import Event
-from runtime.api.admin.tools import ToolOperation
 from runtime.api.rest.authentication import Authenticator
 from runtime.api.rest.endpoints import UNVERSIONED
 from runtime.api.rest.problem import Problem
@@ -27,6 +25,7 @@ from runtime.daemon.listeners.mcp_endpoint import add_mcp
 from runtime.daemon.listeners.metrics_endpoint import MetricsEndpoint
 from runtime.daemon.listeners.origin_check import OriginCheck, problem_response
 from runtime.daemon.listeners.progress_stream import Events, streamed
+from runtime.daemon.listeners.request_places import RequestPlaces
 from runtime.daemon.listeners.rest_endpoint import v1
 from runtime.daemon.program.app import App
 from runtime.database.errors import Unavailable
@@ -35,7 +34,6 @@ from runtime.http.stream import StreamSender
 from runtime.identity.caller import OWNER_CALLER, Caller
 from runtime.memory.indexing.progress import Progress
 from runtime.tasks.feeds import TaskFeeds
-from runtime.tools import TOOLS
 from runtime.tools.context import no_progress
 
 log = structlog.get_logger("symbiont.admin")
@@ -50,20 +48,22 @@ def operators(app: App, serving: Callable[[], bool], *, local: bool) -> web.Appl
     """Return the application of the operators' listener: readiness for everyone, and `/v1`, `/mcp` and the paths
     without a version for callers with a token, and the calendar feed of tasks. `local`: only this machine reaches it,
     so `/metrics` needs no token."""
-    settings = app.settings
-    bearer = Authenticator(app.tokens, app.clock)
+    settings = app.state.settings
+    bearer = Authenticator(app.state.tokens, app.state.clock)
     streams = StreamSender()
     application, handler = _health(app, serving, bearer), v1(app, bearer, streams)
     application.on_shutdown.append(streams.stop)
+    application.middlewares.append(RequestPlaces().middleware)
     application.middlewares.append(
         OriginCheck(settings.admin_listen, settings.public_url, settings.served_names).middleware
     )
+    application.middlewares.append(_as_problems)
     scrape = MetricsEndpoint(app, bearer, open=local, public=settings.metrics_public)
     application.router.add_get("/metrics", scrape)
     application.on_cleanup.append(scrape.close)
     add_mcp(application, app, bearer)
     # Before the paths of callers with a token.
-    feed = FeedEndpoint(TaskFeeds(app.database, app.clock), bearer, app.clock)
+    feed = FeedEndpoint(TaskFeeds(app.state.database, app.state.clock), bearer, app.state.clock)
     application.router.add_route("*", FEED_ROUTE, feed.answer)
     for path in ("/v1", "/v1/{rest:.*}", *UNVERSIONED):
         application.router.add_route("*", path, handler)
@@ -74,7 +74,7 @@ def admin(app: App, serving: Callable[[], bool]) -> web.Application:
     """Return the application of the admin socket. Only the root's user can open it, so the only check is that the
     request is for this root."""
     application = _health(app, serving, None, largest=LARGEST_REQUEST)
-    identity = app.root.identity
+    identity = app.state.root.identity
 
     @web.middleware
     async def for_this_root(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -108,6 +108,19 @@ def _health(
     return application
 
 
+@web.middleware
+async def _as_problems(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Answer a path or a method that is not there as every other error is answered."""
+    try:
+        return await handler(request)
+    except web.HTTPNotFound:
+        hint = "there are /healthz, /readyz, /metrics, /v1 and /mcp; /v1/openapi.json describes /v1"
+        return problem_response(Problem("not_found", "there is nothing at this path", hint=hint))
+    except web.HTTPMethodNotAllowed as refused:
+        allowed = refused.headers["Allow"]
+        return problem_response(Problem("method_not_allowed", f"here are {allowed}", headers=(("Allow", allowed),)))
+
+
 async def _unnamed(_request: web.Request, response: web.StreamResponse) -> None:
     """Remove the header that names the server software (RFC 9110 section 10.2.4)."""
     response.headers.pop("Server", None)
@@ -129,21 +142,22 @@ def _readyz(app: App, serving: Callable[[], bool], bearer: Authenticator | None)
             # Without a valid token the answer has no names of webhooks, paths or locations of secrets.
             return web.json_response({"ready": state["ready"]}, status=status)
         # Deliveries are stored while a model is away, and calls fail alone while a server is: only warnings here.
-        state["warnings"] += [*app.switches.reasons, *_known_warnings(app)]
+        state["warnings"] += [*app.state.switches.reasons, *_known_warnings(app)]
         return web.json_response(state, status=status)
 
     return readyz
 
 
 def _known_warnings(app: App) -> list[str]:
-    """Return the checks of models and MCP servers that are not GREEN, as lines.
+    """Return the checks of models and MCP servers that are not GREEN, and what was last seen RED, as lines.
 
     Models that could not be opened are among the warnings of the generation. Nothing is asked for a probe:
     `runtime.daemon.program.upkeep.look_at_models` does that.
     """
     checks = known_model_checks([model for model in app.models if model.client is not None])
     checks += server_checks(app.generation.servers, app.generation.program)
-    return [f"{each.check}: {each.text}" for each in checks if each.status != "GREEN"]
+    shown = [*(each for each in checks if each.status != "GREEN"), *app.red_checks]
+    return [f"{each.check}: {each.text}" for each in shown]
 
 
 async def _may_read(request: web.Request, bearer: Authenticator) -> bool:
@@ -189,25 +203,17 @@ def readiness(app: App, serving: bool) -> dict[str, Any]:
 def _operation(app: App) -> Callable[[web.Request], Any]:
     async def operate(request: web.Request) -> web.StreamResponse:
         name = request.match_info["operation"]
-        operation = OPERATIONS.get(name)
-        tool = TOOLS.get(name)
+        tool = AdminCall(name, {}).tool
         try:
-            if operation is None:
-                raise UsageError(
-                    f"this daemon has no operation {name!r}",
-                    hint="the daemon may be older than the command; restart it",
-                )
-            parameters = await _parameters(request)
+            call = AdminCall.read(name, await _envelope(request))
             caller = OWNER_CALLER
-            if tool is not None and request.headers.get(CLIENT_HEADER) == "mcp":
-                app.switches.need(tool.stopped_by)
+            if request.headers.get(CLIENT_HEADER) == "mcp":
+                app.state.switches.need(call.target.stopped_by)
                 caller = replace(caller, via="agent")
             if request.headers.get("Accept") == LINES:
                 events = Events()
-                return await streamed(
-                    request, partial(_run, app, caller, operation, parameters, events.tell), tool, events
-                )
-            return web.json_response(await _run(app, caller, operation, parameters, None))
+                return await streamed(request, partial(_run, app, caller, call, events.tell), tool, events)
+            return web.json_response(await _run(app, caller, call, None))
         except web.HTTPRequestEntityTooLarge:
             answer = {"message": f"the request has more than {LARGEST_REQUEST:,} bytes", "hint": None, "exit_code": 2}
             return web.json_response({"error": answer}, status=413)
@@ -221,32 +227,26 @@ def _operation(app: App) -> Callable[[web.Request], Any]:
     return operate
 
 
-async def _parameters(request: web.Request) -> dict[str, Any]:
-    """Return the parameters of an operation. Raises UsageError."""
+async def _envelope(request: web.Request) -> object:
+    """Return the user and the parameters of a call. Raises UsageError."""
     try:
-        parameters = await request.json()
+        return await request.json()
     except (ValueError, RecursionError):
         raise UsageError("the parameters are not JSON") from None
-    except (RequestPayloadError, ConnectionError):
+    except (web.RequestPayloadError, ConnectionError):
         raise UsageError("the parameters did not arrive") from None
-    if not isinstance(parameters, dict):
-        raise UsageError("the parameters are not a JSON object")
-    return parameters
 
 
 async def _run(
     app: App,
     caller: Caller,
-    operation: Operation,
-    parameters: dict[str, Any],
+    call: AdminCall,
     tell: Callable[[Event], None] | None,
     progress: Progress = no_progress,
 ) -> dict[str, Any]:
-    """Return the answer of the operation. `tell`: takes its events."""
+    """Return the answer of a call. `tell`: takes its events."""
     async with app.pinned():
         context = replace(app.admin_context(), caller=caller, progress=progress)
         if tell is not None:
             context = replace(context, tell=tell)
-        if isinstance(operation, ToolOperation):
-            return await operation(context, parameters, progress)
-        return await operation(context, parameters)
+        return await call.answer(context)

@@ -9,8 +9,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
-from aiohttp import web
-from aiohttp.http import HttpVersion11
+from aiohttp import HttpVersion11, web
 from aiohttp.typedefs import Handler, Middleware
 
 from runtime.api.rest.problem import CONTENT_TYPE, Problem

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 
 from aiohttp import web
-from aiohttp.web_protocol import RequestPayloadError
 
 from runtime.api.rest.agent_streams import AgentStreams
 from runtime.api.rest.authentication import Authenticator
 from runtime.api.rest.event_stream import CONTENT_TYPE as EVENTS
 from runtime.api.rest.event_stream import FAILED, HEARTBEAT, STOPPED
 from runtime.api.rest.handler import ApiRequest, ApiResponse, RestHandler
-from runtime.api.rest.problem import Problem
+from runtime.daemon.listeners.request_places import RequestBody
 from runtime.daemon.program.app import App
 from runtime.http.stream import StreamSender
 
@@ -25,22 +23,28 @@ def v1(
     app: App, bearer: Authenticator, streams: StreamSender
 ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     """Return the handler of all paths below `/v1`."""
-    rest = RestHandler(app.open_context, bearer, app.switches, AgentStreams(app.database, app.services))
+    rest = RestHandler(
+        app.open_context, bearer, app.state.switches, AgentStreams(app.state.database, app.state.services)
+    )
 
     async def handle(request: web.Request) -> web.StreamResponse:
-        reply = await rest.answer(
-            ApiRequest(
-                method=request.method,
-                path=request.rel_url.raw_path,
-                query=request.rel_url.raw_query_string,
-                authorization=request.headers.getall("Authorization", ()),
-                content_type=request.headers.get("Content-Type"),
-                accept=request.headers.get("Accept"),
-                source=request.remote,
-                read=lambda largest: _read(request, largest),
-                last_event_id=request.headers.get("Last-Event-ID"),
+        body = RequestBody(request, READ_SECONDS)
+        try:
+            reply = await rest.answer(
+                ApiRequest(
+                    method=request.method,
+                    path=request.rel_url.raw_path,
+                    query=request.rel_url.raw_query_string,
+                    authorization=request.headers.getall("Authorization", ()),
+                    content_type=request.headers.get("Content-Type"),
+                    accept=request.headers.get("Accept"),
+                    source=request.remote,
+                    read=body.read,
+                    last_event_id=request.headers.get("Last-Event-ID"),
+                )
             )
-        )
+        finally:
+            body.let_go()
         if reply.stream is not None:
             return await _stream(request, streams, reply, reply.stream)
         response = web.Response(status=reply.status, body=reply.body or None, headers=reply.headers)
@@ -61,21 +65,3 @@ async def _stream(
         ends = {"heartbeat": HEARTBEAT, "failure": FAILED, "stopped": STOPPED}
         return await streams.send(request, response, chunks, **ends, silence=reply.silence)
     return await streams.send(request, response, chunks)
-
-
-async def _read(request: web.Request, largest: int) -> bytes:
-    """Return the body. Raises Problem if it is too large, compressed, or does not arrive."""
-    if any(coding.lower() != "identity" for coding in request.headers.getall("Content-Encoding", ())):
-        raise Problem("unsupported_media_type", "compressed bodies are not supported")
-    body = bytearray()
-    size = request.content_length or 0
-    try:
-        async with asyncio.timeout(READ_SECONDS):
-            while size <= largest and (part := await request.content.readany()):
-                body += part
-                size = max(size, len(body))
-    except (TimeoutError, RequestPayloadError, ConnectionError):
-        raise Problem("malformed", "the body did not arrive") from None
-    if size > largest:
-        raise Problem("too_large", f"the body has more than {largest:,} bytes")
-    return bytes(body)

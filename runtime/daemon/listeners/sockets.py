@@ -13,18 +13,31 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from ipaddress import ip_address
 from pathlib import Path
+from typing import Any, Final, Self
 
+import structlog
 from aiohttp import web
 
-from runtime.daemon.process.root import DAEMON_FILE, Root
+from runtime.daemon.process.root import DAEMON_FILE, MEMORIES_FILE, PROGRAM_FILE, Root
+from runtime.daemon.process.root_registry import IDENTITY_FILE
 from runtime.daemon.process.settings import parse_address, runtime_folder
 from runtime.errors import UsageError
-from runtime.http.connection import Shared
+from runtime.http.aiohttp_private import AppRunner
+from runtime.http.connection import ListenerState
 from runtime.http.limits import HttpLimits
 from runtime.http.server import Listener, Server
 
+log = structlog.get_logger("symbiont.daemon")
+
 BACKLOG = 1024
 OPERATORS = HttpLimits(connections=512)
+
+LOOK_SECONDS: Final = 2
+"""Seconds between two looks whether the admin socket is still at its path."""
+
+RECORDS: Final = (IDENTITY_FILE, DAEMON_FILE, PROGRAM_FILE, MEMORIES_FILE)
+"""Files of the root that its process writes again if they are removed: without them commands find neither the root nor
+the process, and the next start less of what was lost."""
 
 SOCKET_NAME = "symbi.sock"
 PREFIX = "symbi-"
@@ -54,9 +67,12 @@ def bind(flag: str, address: str) -> socket.socket:
             errno.EADDRNOTAVAIL: "this machine has no such address",
         }.get(error.errno or 0, (error.strerror or "cannot listen there").lower())
         variable = f"SYMBIONT_{flag.removeprefix('--').replace('-', '_').upper()}"
-        raise UsageError(
+        refused = UsageError(
             f"{flag} {address}: {reason}", hint=f"choose another with {flag} HOST:PORT or {variable}=HOST:PORT"
-        ) from None
+        )
+        # The interface may come up later.
+        refused.may_pass = error.errno == errno.EADDRNOTAVAIL
+        raise refused from None
     listener.setblocking(False)
     return listener
 
@@ -73,18 +89,109 @@ def is_loopback(listener: socket.socket) -> bool:
     return ip_address(listener.getsockname()[0].partition("%")[0]).is_loopback
 
 
-@asynccontextmanager
-async def admin_socket_path(root: Root, environ: Mapping[str, str]) -> AsyncIterator[Path]:
-    """Create a short path for the admin socket, in a folder that only this user can enter and that is named for the
-    root; remove it at the end."""
-    base, prefix = runtime_folder(environ), _prefix(root)
-    with tempfile.TemporaryDirectory(prefix=prefix, dir=base) as folder:
-        path = Path(folder) / SOCKET_NAME
-        if len(str(path).encode()) <= _LONGEST_SOCKET:
-            yield path
-            return
-    with tempfile.TemporaryDirectory(prefix=prefix) as folder:
-        yield Path(folder) / SOCKET_NAME
+class AdminSocket:
+    """The admin socket, served while inside. The root records its address, with `entries`, for other commands.
+
+    Its path is short, in a folder that only this user can enter and that is named for the root.
+    """
+
+    def __init__(self, root: Root, runner: web.BaseRunner, environ: Mapping[str, str]) -> None:
+        self._root = root
+        self._runner = runner
+        self._base = runtime_folder(environ)
+        self._path: Path | None = None
+        self._site: web.UnixSite | None = None
+        self._inode = (0, 0)
+        self._entries: Mapping[str, Any] = {}
+
+    async def __aenter__(self) -> Self:
+        await self._runner.setup()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        path, self._path = self._path, None
+        await self._runner.cleanup()
+        if path is not None:
+            if self._root.read(DAEMON_FILE).get("socket") == str(path):
+                (self._root.state / DAEMON_FILE).unlink(missing_ok=True)
+            _remove(path)
+
+    async def open(self, entries: Mapping[str, Any]) -> None:
+        """Bind the socket and record it, in place of one that a killed process of this root left behind."""
+        self._entries = entries
+        await self._bind()
+
+    async def keep(self) -> None:
+        """Bind it again whenever its path is removed, such as by a cleaner of /tmp, and write the records of the root
+        again that commands need. Ends with the socket."""
+        records: dict[str, Mapping[str, Any]] = {}
+        while self._path is not None:
+            self._restore(records)
+            if not _is_at(self._path, self._inode):
+                try:
+                    await self._bind()
+                    log.warning("admin_socket_bound_again", socket=str(self._path))
+                except OSError as error:
+                    log.error("admin_socket_lost", reason=error.strerror or str(error))
+            await asyncio.sleep(LOOK_SECONDS)
+
+    def _restore(self, records: dict[str, Mapping[str, Any]]) -> None:
+        """Write the records again that are not there any more, and remember in `records` what is in the others."""
+        for name in RECORDS:
+            if content := self._root.read(name):
+                records[name] = content
+            elif name in records:
+                with contextlib.suppress(OSError):
+                    self._root.write(name, records[name])
+                    log.warning("root_record_written_again", file=name)
+
+    async def _bind(self) -> None:
+        path = _new_path(self._base, _prefix(self._root))
+        site = web.UnixSite(self._runner, path)
+        try:
+            # The umask of the process creates the socket for this user only; the folder around it has mode 0700 too.
+            await site.start()
+            inode = _inode(path)
+            remove_stale_socket(self._root)
+            self._root.write(DAEMON_FILE, {"pid": os.getpid(), "socket": str(path), **self._entries})
+        except BaseException:
+            if site in self._runner.sites:
+                await site.stop()
+            _remove(path)
+            raise
+        former, self._site, self._path, self._inode = self._site, site, path, inode
+        if former is not None:
+            await former.stop()
+
+
+def _new_path(base: Path | None, prefix: str) -> Path:
+    """Create a folder for a socket, and return the path of the socket."""
+    path = Path(tempfile.mkdtemp(prefix=prefix, dir=base)) / SOCKET_NAME
+    if len(os.fsencode(path)) <= _LONGEST_SOCKET:
+        return path
+    path.parent.rmdir()
+    return Path(tempfile.mkdtemp(prefix=prefix)) / SOCKET_NAME
+
+
+def _is_at(path: Path, inode: tuple[int, int]) -> bool:
+    try:
+        return _inode(path) == inode
+    except OSError:
+        return False
+
+
+def _inode(path: Path) -> tuple[int, int]:
+    status = path.lstat()
+    return status.st_dev, status.st_ino
+
+
+def _remove(path: Path) -> None:
+    """Remove a socket and its folder, if the folder belongs to this user."""
+    with contextlib.suppress(OSError):
+        folder = path.parent.lstat()
+        if stat.S_ISDIR(folder.st_mode) and folder.st_uid == os.geteuid():
+            path.unlink(missing_ok=True)
+            path.parent.rmdir()
 
 
 def remove_stale_socket(root: Root) -> None:
@@ -94,11 +201,8 @@ def remove_stale_socket(root: Root) -> None:
     path = Path(address) if isinstance(address, str) else None
     if path is None or path.name != SOCKET_NAME or not path.parent.name.startswith(_prefix(root)):
         return
-    with contextlib.suppress(OSError):
-        folder = path.parent.lstat()
-        if stat.S_ISDIR(folder.st_mode) and folder.st_uid == os.geteuid() and not _answers(path):
-            path.unlink(missing_ok=True)
-            path.parent.rmdir()
+    if not _answers(path):
+        _remove(path)
 
 
 def _prefix(root: Root) -> str:
@@ -119,7 +223,7 @@ def _answers(path: Path) -> bool:
     return True
 
 
-class Runner(web.AppRunner):
+class Runner(AppRunner):
     """Runs an application on a `Listener`."""
 
     def __init__(
@@ -128,9 +232,8 @@ class Runner(web.AppRunner):
         super().__init__(application, shutdown_timeout=shutdown_timeout)
         self._limits = limits
 
-    async def _make_server(self) -> web.Server:
-        made = await super()._make_server()
-        return Listener(made.request_handler, Shared(self._limits), made.request_factory)
+    def server_of(self, made: web.Server) -> web.Server:
+        return Listener(made.request_handler, ListenerState(self._limits), made.request_factory)
 
 
 @asynccontextmanager
@@ -156,15 +259,3 @@ async def listen_public(server: Server, listener: socket.socket, *, drain: float
         yield
     finally:
         await server.close(drain)
-
-
-@asynccontextmanager
-async def listen_unix(runner: web.BaseRunner, path: Path) -> AsyncIterator[None]:
-    """Serve on a Unix socket at `path` while inside."""
-    await runner.setup()
-    await web.UnixSite(runner, path).start()
-    # The umask of the process created the socket for this user only; the folder around it has mode 0700 too.
-    try:
-        yield
-    finally:
-        await runner.cleanup()

@@ -23,8 +23,9 @@ NEXT = "master.key.next"
 """The new key during a rotation."""
 
 
-def load(root: Root, reference: str | None, environ: Mapping[str, str]) -> MasterKey:
-    """Return the master key of `root`; create it if there is none and no `reference`.
+def load(root: Root, reference: str | None, environ: Mapping[str, str], *, replaces: bool = False) -> MasterKey:
+    """Return the master key of `root`; create it if there is none and no `reference`, for a root without data.
+    `replaces`: also for one whose data was lost.
 
     `reference` is `secret://env/NAME`, `secret://file/PATH` or `secret://credential/NAME` of 64 hexadecimal digits,
     base64, or 32 raw bytes. Raises UsageError; the message never contains any of it.
@@ -34,7 +35,7 @@ def load(root: Root, reference: str | None, environ: Mapping[str, str]) -> Maste
     file = root.state / FILE
     try:
         if not file.exists():
-            _refuse_orphans(root, file)
+            _refuse_orphans(root, file, replaces=replaces)
             _create(file)
         refuse_shared(file)
         return _parse(read_file(file), str(file))
@@ -78,8 +79,8 @@ def place(root: Root, reference: str | None) -> str:
     return reference or f"{root.state / FILE}, beside the database"
 
 
-def _refuse_orphans(root: Root, file: Path) -> None:
-    """Raise UsageError if the root has a database but no key: a new key could not decrypt its data."""
+def _refuse_orphans(root: Root, file: Path, *, replaces: bool) -> None:
+    """Raise UsageError if the root has, or had, a database but no key: a new key could not decrypt its data."""
     before = root.read(PROGRAM_FILE).get("master_key")
     if isinstance(before, str) and before.isprintable():
         raise UsageError(
@@ -87,10 +88,10 @@ def _refuse_orphans(root: Root, file: Path) -> None:
             hint=f"set SYMBIONT_MASTER_KEY to {before}, or to secret://file//PATH with the path of that file",
         )
     database = root.state / DATABASE_FILE
-    if database.exists():
+    if database.exists() or (root.traces() and not replaces):
         raise UsageError(
-            f"the master key {file} is missing, and {database} cannot be read without it",
-            hint=f"put it back, or name it in SYMBIONT_MASTER_KEY; to start again, move {database} away",
+            f"the master key {file} is missing, and the database of {root.folder} cannot be read without it",
+            hint="put it back, or name it in SYMBIONT_MASTER_KEY",
         )
 
 

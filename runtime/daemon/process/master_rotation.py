@@ -8,35 +8,82 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
 
 import structlog
 
-from runtime.clock import Clock
 from runtime.crypto import MasterKey
 from runtime.daemon.process import master_key
-from runtime.daemon.process.root import DATABASE_FILE, Root
+from runtime.daemon.process.root import DATABASE_FILE, PROGRAM_FILE, Root, adopting
 from runtime.daemon.process.settings import ProcessSettings
-from runtime.database import meta
 from runtime.database.connection import Database
-from runtime.database.resealing import Progress, Resealing
-from runtime.errors import Conflict, UsageError
+from runtime.database.drivers.sqlite import is_empty
+from runtime.database.location import locate
+from runtime.database.migrate import DatabaseUnexpected, ExpectedDatabase, empty
+from runtime.errors import UsageError
 
 log = structlog.get_logger("symbiont.keys")
 
+KEYS_FILE: Final = "keys.db"
+"""The keys of users in the root: see `runtime.database.drivers.key_stores.keys_file`."""
 
-async def open_database(root: Root, settings: ProcessSettings) -> Database:
+
+async def open_database(
+    root: Root, settings: ProcessSettings, *, changes: bool = True, replaces: bool = False
+) -> Database:
+    """Open the database of the root, which is created only for a root that never had one.
+
+    `changes`: False does not upgrade it. `replaces`: it is created for a root that lost its own, or becomes
+    that of the root. A foreign root is adopted if its database opens. Raises UsageError.
+    """
+    url, traces = settings.database or root.state / DATABASE_FILE, root.traces()
+    known = root.read(PROGRAM_FILE).get("database_id")
+    expected = ExpectedDatabase(
+        id=known if isinstance(known, str) and not replaces else None,
+        creates=replaces or not traces,
+        replaces=replaces,
+        migrates=changes,
+    )
+    try:
+        with adopting(root, os.environ):
+            return await _open(root, settings, url, expected)
+    except DatabaseUnexpected as error:
+        raise _lost(root, locate(url).shown, error.what, traces) from None
+
+
+def _lost(root: Root, shown: str, what: str, traces: Sequence[str]) -> UsageError:
+    """Return the error for a root whose database is not there, with what is left of it."""
+    folder, before = shlex.quote(str(root.folder)), root.read(PROGRAM_FILE).get("database")
+    had = f" ({before})" if isinstance(before, str) and before.isprintable() and before != shown else ""
+    if what == "another":
+        said = f"{shown} is another database than the one that {root.folder} had{had}"
+        new = f"to use this one from now on: symbi database create --root {folder}"
+    else:
+        left = [*traces, *([KEYS_FILE] if (root.state / KEYS_FILE).exists() else [])]
+        said = f"{shown} is missing or empty, but {root.folder} had a database{had}: {', '.join(left)} are there"
+        new = f"to go on without its data, with new webhook secrets: symbi database create --root {folder}"
+    return UsageError(said, hint=f"put the database back; {new}")
+
+
+async def _open(root: Root, settings: ProcessSettings, url: str | Path, expected: ExpectedDatabase) -> Database:
     """Open the database with the root's master key, or with the next one if a rotation was interrupted after all keys
     were wrapped with it. Raises UsageError."""
-    key, url = master_key.load(root, settings.master_key, os.environ), settings.database or root.state / DATABASE_FILE
+    path = locate(url).path
+    if path is not None and not expected.creates and is_empty(path):
+        # Before a missing master key is created or reported.
+        raise empty(str(path))
+    key = master_key.load(root, settings.master_key, os.environ, replaces=expected.replaces)
     pending = master_key.pending(root) if settings.master_key is None else None
     if pending is None:
-        return await Database.open(url, key)
+        return await Database.open(url, key, expected)
     try:
-        database = await Database.open(url, key)
+        database = await Database.open(url, key, expected)
     except UsageError as error:
         try:
-            database = await Database.open(url, pending)
+            database = await Database.open(url, pending, expected)
         except UsageError:
             raise error from None
         master_key.adopt(root)
@@ -48,52 +95,49 @@ async def open_database(root: Root, settings: ProcessSettings) -> Database:
 class MasterKeySource:
     """Where the master key of an open database is read from; it can be rotated.
 
-    `reference`: None for the file of the root. `changed` is called after it changed, to record it. `resealing`: seals
-    again what it sealed itself in earlier versions.
+    `reference`: None for the file of the root. `changed` is called after it changed, to record it.
     """
 
-    def __init__(
-        self,
-        root: Root,
-        database: Database,
-        clock: Clock,
-        reference: str | None,
-        changed: Callable[[], None],
-    ) -> None:
+    def __init__(self, root: Root, database: Database, reference: str | None, changed: Callable[[], None]) -> None:
         self.reference = reference
-        self.resealing = Resealing(database, clock)
         self._root = root
         self._database = database
         self._changed = changed
+        self._replacing = asyncio.Lock()
+
+    async def problem(self) -> str | None:
+        """Return why the next start will not have the master key, in one line; None if it will."""
+        async with self._replacing:
+            try:
+                found = await asyncio.to_thread(master_key.load, self._root, self.reference, os.environ)
+            except UsageError as error:
+                return error.line()
+            return None if found.key_id == self._database.keys.master.key_id else f"{self.place} holds another key"
 
     @property
     def place(self) -> str:
         """Return where it is read from, for messages."""
         return master_key.place(self._root, self.reference)
 
-    async def rotate(self, to: str | None, progress: Progress) -> None:
+    async def rotate(self, to: str | None) -> None:
         """Wrap all keys with the master key at the reference `to`, or with a new one in the file of the root. Raises
-        UsageError, Conflict, and `Unavailable`; then the master key is the one before."""
+        UsageError and `Unavailable`; then the master key is the one before."""
         keys = self._database.keys
         if to is None and self.reference is not None:
             raise UsageError(
                 f"the master key is read from {self.reference}, which symbi does not write",
                 hint="store a new key elsewhere, and name it with --to secret://…",
             )
-        if keys.first_format:
-            # Values of the first format are sealed with the master key itself.
-            await self.resealing.complete(progress)
-            if keys.first_format:
-                raise Conflict("some values could not be sealed again yet", hint="try again in a minute")
-        new = master_key.prepare(self._root) if to is None else master_key.load(self._root, to, os.environ)
-        if new.key_id == keys.master.key_id:
-            raise UsageError(f"{to} holds the present master key", hint="store a new key there, or elsewhere")
-        count = await asyncio.to_thread(keys.rewrap, new, to or "")
-        if to is None:
-            master_key.adopt(self._root)
-        else:
-            master_key.discard(self._root, current=self.reference is None)
-        await self._settle(to)
+        async with self._replacing:
+            new = master_key.prepare(self._root) if to is None else master_key.load(self._root, to, os.environ)
+            if new.key_id == keys.master.key_id:
+                raise UsageError(f"{to} holds the present master key", hint="store a new key there, or elsewhere")
+            count = await asyncio.to_thread(keys.rewrap, new, to or "")
+            if to is None:
+                master_key.adopt(self._root)
+            else:
+                master_key.discard(self._root, current=self.reference is None)
+            self._settle(to)
         log.info("master_key_rotated", keys=count, master_key=new.key_id.hex())
 
     async def follow(self) -> None:
@@ -108,7 +152,7 @@ class MasterKeySource:
                 await asyncio.to_thread(keys.use, found)
                 if each is None:
                     master_key.adopt(self._root)
-                await self._settle(each)
+                self._settle(each)
                 log.info("master_key_followed", master_key=stored)
                 return
         keys.check_master()
@@ -119,9 +163,7 @@ class MasterKeySource:
         except UsageError:
             return None
 
-    async def _settle(self, reference: str | None) -> None:
-        """Record the present master key, with which the keys are wrapped now."""
-        own = self._database.keys.master.key_id.hex()
+    def _settle(self, reference: str | None) -> None:
+        """Record where the present master key is, with which the keys are wrapped now."""
         self.reference = reference
         self._changed()
-        await self._database.transact(lambda connection: meta.put(connection, meta.MASTER_KEY_ID, own))

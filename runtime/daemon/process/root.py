@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +28,22 @@ DATABASE_FILE = "symbiont.db"
 DAEMON_FILE = "daemon.json"
 """Owner of the root: `pid`, the admin `socket`, and `command` if it is not `symbi up`."""
 PROGRAM_FILE = "program.json"
-"""Arguments of the last start of a daemon: `paths`, `database`, and the reference of `master_key`; and the groups of
-`tools` that its program has."""
+"""Arguments of the last start of a daemon: `paths`, `database` with its `database_id`, and the reference of
+`master_key`; and the groups of `tools` that its program has."""
+LAST_PROGRAM_FILE = "last-program.sealed"
+"""The program that ran last: see `runtime.daemon.program.last_program`."""
 COMPACTED_FILE = "compacted.json"
 """Time of the last compaction of each memory, in Unix seconds, by the identity of its store."""
+PROVEN_FILE = "proven-keys.json"
+"""The URLs of key documents with which deliveries were verified."""
+MEMORIES_FILE = "memories.json"
+"""Identities of the stores of memories whose `folders` had items."""
 APPROVALS_FILE = "mcp-approvals.json"
 """What a person approved of MCP servers: see `runtime.tool_servers.approvals`."""
 INDEXES = "index"
 """Folder of the state folder with the search indexes: derived, and rebuilt if missing."""
+TABLES = "tables"
+"""Folder of the state folder with the SQL tables of users."""
 LOCK = "lock"
 OWN_SECONDS = 30
 """Seconds for which a process waits for a command that uses the same root."""
@@ -46,9 +54,11 @@ _NETWORK_FILESYSTEMS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """A folder with a `.symbi/` that this user created."""
+    """A folder with a `.symbi/` that this user created. `is_foreign`: it is from elsewhere, and a person named it to be
+    adopted, see `adopting`."""
 
     folder: Path
+    is_foreign: bool = False
 
     @property
     def state(self) -> Path:
@@ -64,10 +74,21 @@ class Root:
     def read(self, name: str) -> dict[str, Any]:
         """Return the JSON object in `.symbi/NAME`; empty if it is missing or incomplete."""
         try:
-            content = json.loads((self.state / name).read_bytes())
+            # The superuser reads it before it takes on the rights of the root's user.
+            descriptor = os.open(self.state / name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+            with open(descriptor, "rb") as file:  # noqa: PTH123 - it is a descriptor
+                content = json.loads(file.read())
         except (OSError, ValueError):
             return {}
         return content if isinstance(content, dict) else {}
+
+    def traces(self) -> list[str]:
+        """Return the names in `.symbi/` that are written only when the root has a database; empty for a new root, also
+        if its first start was interrupted."""
+        names = (PROGRAM_FILE, LAST_PROGRAM_FILE, COMPACTED_FILE, MEMORIES_FILE, APPROVALS_FILE, INDEXES, TABLES)
+        paths = [self.state / name for name in names]
+        # An empty folder may have been made by a person, as a place for a disk of its own.
+        return [path.name for path in paths if (any(path.iterdir()) if path.is_dir() else path.exists())]
 
     def write(self, name: str, content: Mapping[str, Any]) -> None:
         """Replace `.symbi/NAME` atomically."""
@@ -77,7 +98,7 @@ class Root:
         """The admin socket of the process that owns this root; None if no process does, whatever `daemon.json`
         contains."""
         address = self.read(DAEMON_FILE).get("socket")
-        return address if isinstance(address, str) and _is_owned(self) else None
+        return address if isinstance(address, str) and is_owned(self) else None
 
 
 def has_program(root: Root) -> bool:
@@ -85,7 +106,7 @@ def has_program(root: Root) -> bool:
     return bool(root.read(PROGRAM_FILE).get("paths") or files.find([root.folder]))
 
 
-class Foreign(UsageError):  # noqa: N818 - it is the state of the folder
+class ForeignRoot(UsageError):  # noqa: N818 - it is the state of the folder
     """The folder has a `.symbi` that this user did not create there, so none of its content is trusted."""
 
     def __init__(self, root: Root) -> None:
@@ -94,23 +115,31 @@ class Foreign(UsageError):  # noqa: N818 - it is the state of the folder
         printable = found is not None and found.path.isprintable() and found.path != str(root.folder.resolve())
         before = f" but in {found.path}" if found and printable else ""
         super().__init__(
-            f"{root.state} was not created there by this user{before}: it came with a clone or a copy, was moved, or "
-            "is from an earlier version",
+            f"{root.state} was not created there by this user{before}: it came with a clone or a copy, or was moved",
             hint=f"if you trust the content of that folder: symbi up --root {shlex.quote(str(root.folder))}",
         )
-        self.root = root
 
 
-def locate(start: Path, environ: Mapping[str, str], explicit: Path | None = None) -> Root | None:
+def locate(
+    start: Path, environ: Mapping[str, str], explicit: Path | None = None, *, adopt: bool = False
+) -> Root | None:
     """Return the root for a command started in `start`, or None.
 
     `explicit` (`--root`), then SYMBIONT_ROOT, then systemd's STATE_DIRECTORY name it; otherwise it is the first folder
-    upward that contains `.symbi/`, stopping at $HOME and at a folder of another owner. Raises Foreign, and UsageError
-    if it is another user's.
+    upward that contains `.symbi/`, stopping at $HOME and at a folder of another owner. `adopt`: one that is foreign is
+    returned, as such, if it is named by `explicit` or by an absolute path in SYMBIONT_ROOT. Raises ForeignRoot, and
+    UsageError if it is another user's.
     """
     folder = named(environ, explicit)
     if folder is not None:
-        return _judged(Root(folder), environ) if _is_there(folder) else None
+        if not _is_there(folder):
+            return None
+        try:
+            return _judged(Root(folder), environ)
+        except ForeignRoot:
+            if not adopt or not (explicit or environ.get("SYMBIONT_ROOT", "").startswith("/")):
+                raise
+            return Root(folder, is_foreign=True)
     home = Path(environ["HOME"]).resolve() if environ.get("HOME") else None
     for folder in (start.resolve(), *start.resolve().parents):
         if folder.stat().st_uid != os.geteuid():
@@ -127,7 +156,7 @@ def _is_there(folder: Path) -> bool:
 
 
 def _judged(root: Root, environ: Mapping[str, str]) -> Root:
-    """Return `root` if this user created it on this machine. Raises Foreign, UsageError."""
+    """Return `root` if this user created it on this machine. Raises ForeignRoot, UsageError."""
     state = root.state.lstat()
     if stat.S_ISLNK(state.st_mode):
         raise UsageError(
@@ -145,7 +174,7 @@ def _judged(root: Root, environ: Mapping[str, str]) -> Root:
         and not _is_systemds(root, environ)
         and not root_registry.knows(root.folder, root.state, environ)
     ):
-        raise Foreign(root)
+        raise ForeignRoot(root)
     return root
 
 
@@ -175,25 +204,16 @@ def is_new(start: Path, environ: Mapping[str, str], explicit: Path | None = None
     """True if `make` would create a root. Raises UsageError."""
     try:
         return locate(start, environ, explicit) is None
-    except Foreign:
+    except ForeignRoot:
         return False
 
 
 def make(start: Path, environ: Mapping[str, str], explicit: Path | None = None, *, adopt: bool = False) -> Root:
     """The root that `locate` finds, or a new one in the named or current folder.
 
-    `adopt`: one that is foreign becomes this user's if it is named by `explicit` or by an absolute path in
-    SYMBIONT_ROOT. Raises Foreign, and UsageError if it is another user's, not writable, or on a network filesystem.
+    Raises ForeignRoot, and UsageError if it is another user's, not writable, or on a network filesystem.
     """
-    try:
-        root = locate(start, environ, explicit)
-    except Foreign as foreign:
-        if not adopt or not (explicit or environ.get("SYMBIONT_ROOT", "").startswith("/")):
-            raise
-        root = foreign.root
-        is_foreign = True
-    else:
-        is_foreign = False
+    root = locate(start, environ, explicit, adopt=adopt)
     folder = root.folder if root else (named(environ, explicit) or start).absolute()
     _refuse_network(folder)
     try:
@@ -205,12 +225,10 @@ def make(start: Path, environ: Mapping[str, str], explicit: Path | None = None, 
         if stat.S_IMODE(owner.st_mode) & 0o077:
             root.state.chmod(0o700)
         _probe(root.state)
-        if is_foreign or _is_elsewhere(root):
-            _adopt(root, environ)
     except OSError as error:
         what = (error.strerror or "cannot be used").lower()
         raise UsageError(f"the root {folder} cannot be used: {what}", hint="choose another with --root") from None
-    return root
+    return replace(root, is_foreign=root.is_foreign or _is_elsewhere(root))
 
 
 def _create(folder: Path, start: Path, environ: Mapping[str, str], explicit: Path | None) -> Root:
@@ -240,29 +258,36 @@ def _create(folder: Path, start: Path, environ: Mapping[str, str], explicit: Pat
 
 
 def _is_elsewhere(root: Root) -> bool:
-    """Return True if the root has no record of its creation here but is not foreign: systemd's folder was restored, or
-    is from an earlier version."""
+    """Return True if the root has no record of its creation here but is not foreign: systemd's folder was restored."""
     found = root_registry.identity(root.state)
     return found is None or found.path != str(root.folder.resolve())
 
 
-def _adopt(root: Root, environ: Mapping[str, str]) -> None:
-    """Turn a `.symbi` from elsewhere into a root of this user, with its content except the other root's daemon file.
+@contextmanager
+def adopting(root: Root, environ: Mapping[str, str]) -> Iterator[None]:
+    """Turn a foreign root, which this process owns, into one of this user after the block, which opens its state. After
+    an exception it is as foreign as before.
 
-    Raises Owned, UsageError, OSError.
+    Its daemon file, which is of another root, is removed. Raises UsageError.
     """
+    if not root.is_foreign:
+        yield
+        return
+    database = root.state / DATABASE_FILE
+    if database.exists() and database.stat().st_nlink > 1:
+        raise UsageError(
+            f"{database} has a second hard link, through which another root may write to it",
+            hint="copy it: cp --remove-destination",
+        )
+    yield
     import structlog
 
-    with own(root):
-        database = root.state / DATABASE_FILE
-        if database.exists() and database.stat().st_nlink > 1:
-            raise UsageError(
-                f"{database} has a second hard link, through which another root may write to it",
-                hint="copy it: cp --remove-destination",
-            )
+    try:
         (root.state / DAEMON_FILE).unlink(missing_ok=True)
         root_registry.identify(root.folder, root.state, environ, entered=not _is_systemds(root, environ))
-        structlog.get_logger("symbiont.daemon").info("root_adopted", root=str(root.folder))
+    except OSError as error:
+        raise UsageError(f"the root {root.folder} cannot be adopted: {(error.strerror or 'unknown').lower()}") from None
+    structlog.get_logger("symbiont.daemon").info("root_adopted", root=str(root.folder))
 
 
 def _probe(folder: Path) -> None:
@@ -301,7 +326,7 @@ def filesystem(folder: Path, mountinfo: Path) -> str:
 def own(root: Root, *, seconds: float = OWN_SECONDS) -> Iterator[None]:
     """Hold `.symbi/lock` while inside; the superuser, with the rights of the root's user.
 
-    Raises `Owned`: at once if a daemon has it, after `seconds` if a command has it, which needs it only briefly.
+    Raises `RootInUse`: at once if a daemon has it, after `seconds` if a command has it, which needs it only briefly.
     """
     with as_owner(root.state):
         descriptor = os.open(root.state / LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -311,13 +336,18 @@ def own(root: Root, *, seconds: float = OWN_SECONDS) -> Iterator[None]:
                 pid, command = recorded.get("pid"), recorded.get("command")
                 what = f"`{command}`" if command else "a daemon"
                 who = f"{what} (process {pid})" if pid else "another process"
-                raise Owned(f"the root {root.folder} is in use by {who}", hint="stop it, or choose another --root")
+                owned = RootInUse(
+                    f"the root {root.folder} is in use by {who}", hint="stop it, or choose another --root"
+                )
+                # A command ends by itself.
+                owned.may_pass = not _daemon_lives(root)
+                raise owned
             yield
         finally:
             os.close(descriptor)
 
 
-def _is_owned(root: Root) -> bool:
+def is_owned(root: Root) -> bool:
     """Return True if a process owns the root now. Concurrent checks do not disturb each other."""
     try:
         descriptor = os.open(root.state / LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
@@ -358,5 +388,5 @@ def _daemon_lives(root: Root) -> bool:
     return True
 
 
-class Owned(UsageError):  # noqa: N818 - it is the state of the root
+class RootInUse(UsageError):  # noqa: N818 - it is the state of the root
     """Another process has the root's lock."""

@@ -4,20 +4,29 @@ user."""
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from runtime.daemon.process.mount_namespace import closed_above, open_folder
 from runtime.errors import UsageError
 
 
 @contextmanager
 def as_owner(state: Path) -> Iterator[None]:
-    """Give the superuser the rights of the user who owns `state` inside the block; nothing changes for other users."""
-    owner = state.stat()
+    """Give the superuser the rights of the user who owns `state` inside the block; nothing changes for other users.
+
+    Folders above that this user may not enter are opened in this process. Raises UsageError.
+    """
+    owner = state.lstat()
+    if not stat.S_ISDIR(owner.st_mode):
+        # Put there since the root was found.
+        raise UsageError(f"{state} is no folder")
     if os.geteuid() != 0 or owner.st_uid == 0:
         yield
         return
+    _open(state.parent.resolve(), owner)
     groups, group = os.getgroups(), os.getegid()
     try:
         os.setgroups([owner.st_gid])
@@ -39,6 +48,21 @@ def as_owner(state: Path) -> Iterator[None]:
         _back(group, groups)
 
 
+def _open(folder: Path, owner: os.stat_result) -> None:
+    """Let the owner of a state enter the root's folder. Raises UsageError."""
+    closed = closed_above(folder, owner.st_uid, owner.st_gid)
+    if closed is None:
+        return
+    try:
+        open_folder(folder, closed)
+    except OSError as error:
+        raise UsageError(
+            f"{closed} is closed to the user {owner.st_uid}, to whom {folder} belongs, and it cannot be opened to this "
+            f"command: {(error.strerror or 'refused').lower()}",
+            hint="run the command with the right to mount (CAP_SYS_ADMIN)",
+        ) from None
+
+
 def _back(group: int, groups: list[int]) -> None:
     os.seteuid(0)
     os.setegid(group)
@@ -49,12 +73,14 @@ def _back(group: int, groups: list[int]) -> None:
 def as_invoker() -> Iterator[None]:
     """Give the command the rights that it was started with inside the block, for paths given by the person who
     started it."""
-    effective = os.geteuid()
+    user, group = os.geteuid(), os.getegid()
     os.seteuid(os.getuid())
+    os.setegid(os.getgid())
     try:
         yield
     finally:
-        os.seteuid(effective)
+        os.setegid(group)
+        os.seteuid(user)
 
 
 def is_for_another() -> bool:

@@ -6,12 +6,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
 from pydantic import AfterValidator, Field, PrivateAttr, ValidationError, ValidationInfo
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from dslc.blocks.values.types import Duration, Size
 from dslc.blocks.values.url import valid_url
 from runtime.daemon.process.embedding_environment import Environment
 from runtime.errors import UsageError
@@ -76,6 +78,7 @@ def _quota(text: str, info: ValidationInfo) -> str:
 
 
 QuotaText = Annotated[str, AfterValidator(_quota)]
+_SECOND, _MONTH = timedelta(seconds=1), timedelta(days=30)
 
 
 class ProcessSettings(BaseSettings):
@@ -103,20 +106,30 @@ class ProcessSettings(BaseSettings):
         4096, ge=1, le=1_000_000, description="maximum number of deliveries that wait for admission; 503 beyond it"
     )
     workers: int = Field(64, ge=1, le=256, description="maximum number of concurrent runs")
-    run_seconds: float = Field(
-        3600, ge=1, le=2_592_000, description="time that a run of an agent with a model may take, without its waiting"
+    run_timeout: Duration = Field(
+        timedelta(hours=1),
+        ge=_SECOND,
+        le=_MONTH,
+        description="time that a run of an agent with a model may take, without its waiting",
     )
-    confirm_seconds: float = Field(
-        86_400,
-        ge=1,
-        le=2_592_000,
+    confirm_timeout: Duration = Field(
+        timedelta(days=1),
+        ge=_SECOND,
+        le=_MONTH,
         description="time that a call of an agent waits for the approval of a person, and is denied then",
     )
-    drain_seconds: float = Field(
-        20, ge=0, le=86_400, description="time that a stop waits for running requests and runs"
+    drain_timeout: Duration = Field(
+        timedelta(seconds=20), le=timedelta(days=1), description="time that a stop waits for running requests and runs"
     )
-    keep_days: int = Field(30, ge=1, le=36_500, description="days that finished deliveries and their bodies are stored")
-    keep_mb: int = Field(256, ge=1, le=1_000_000_000, description="megabytes of bodies stored for finished deliveries")
+    keep_time: Duration = Field(
+        timedelta(days=30),
+        ge=timedelta(days=1),
+        le=timedelta(days=36_500),
+        description="time that finished deliveries and their bodies are stored",
+    )
+    keep_size: Size = Field(
+        256 * 1024**2, ge=1024**2, le=1024**5, description="size of the bodies stored for finished deliveries"
+    )
     user_tokens_per_day: int | None = Field(
         None, ge=1, le=1_000_000_000_000, description="tokens per day of a user who has no limit of their own"
     )

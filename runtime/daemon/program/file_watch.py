@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence, Set
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence, Set
 from pathlib import Path
 
 import structlog
@@ -71,22 +71,40 @@ async def _bursts(
     listened = await asyncio.to_thread(_open_folders, folders, whole, ignored())
     # Changes before the watch began are in no burst, so the first tick counts as one.
     first = True
-    async for burst in awatch(
-        *listened,
-        recursive=False,
-        force_polling=polling or None,
-        watch_filter=wanted,
-        step=STEP_MS,
-        debounce=DEBOUNCE_MS,
-        rust_timeout=TICK_MS,
-        yield_on_timeout=True,
-    ):
-        yield first or bool(burst)
-        # A folder that was created in between is not watched yet either.
-        missed = first and set(await asyncio.to_thread(_open_folders, folders, whole, ignored())) - set(listened)
-        first = False
-        if missed or _new_folder(burst):
-            return
+    with _in_unicode(listened) as names:
+        async for burst in awatch(
+            *names,
+            recursive=False,
+            force_polling=polling or None,
+            watch_filter=wanted,
+            step=STEP_MS,
+            debounce=DEBOUNCE_MS,
+            rust_timeout=TICK_MS,
+            yield_on_timeout=True,
+        ):
+            yield first or bool(burst)
+            # A folder that was created in between is not watched yet either.
+            missed = first and set(await asyncio.to_thread(_open_folders, folders, whole, ignored())) - set(listened)
+            first = False
+            if missed or _new_folder(burst):
+                return
+
+
+@contextlib.contextmanager
+def _in_unicode(folders: Sequence[Path]) -> Iterator[list[Path]]:
+    """Yield the folders by names that the library takes. Where a path may be no UTF-8, there is `/proc`."""
+    with contextlib.ExitStack() as opened:
+        names: list[Path] = []
+        for folder in folders:
+            try:
+                str(folder).encode()
+            except UnicodeEncodeError:
+                descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+                opened.callback(os.close, descriptor)
+                names.append(Path(f"/proc/self/fd/{descriptor}"))
+            else:
+                names.append(folder)
+        yield names
 
 
 def _new_folder(burst: set[tuple[Change, str]]) -> bool:

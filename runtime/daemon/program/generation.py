@@ -15,11 +15,11 @@ from dslc.blocks.agent import Agent
 from dslc.blocks.memory import Memory
 from dslc.blocks.variant import Variant
 from dslc.program import Program
-from runtime.daemon.program.memory_opening import MemoryOpener
-from runtime.daemon.program.model_opening import ProgramModels
-from runtime.daemon.program.resource_pool import Lease
-from runtime.daemon.program.secret_resolution import Resolution, resolve
-from runtime.daemon.program.server_opening import ServerOpener
+from runtime.daemon.opening.memories import MemoryOpener
+from runtime.daemon.opening.models import ProgramModels
+from runtime.daemon.opening.resource_pool import Lease
+from runtime.daemon.opening.secrets import Resolution, resolve
+from runtime.daemon.opening.servers import ServerOpener
 from runtime.errors import SymbiontError
 from runtime.memory import path_of
 from runtime.memory.collection.options import STORE
@@ -27,9 +27,10 @@ from runtime.memory.collection.row_codec import holds
 from runtime.memory.memories import DEFAULT_MEMORY, Memories, declared_memory
 from runtime.memory.open_memory import OpenMemory
 from runtime.models.client import ModelClient
+from runtime.tool_servers.definition import ToolDefinition
 from runtime.tool_servers.server import ProgramServers
+from runtime.tools.model.agent_toolset import AgentTools
 from runtime.tools.server_tool import with_servers
-from runtime.tools.toolset import Toolset
 from runtime.webhooks.routing.route import EMPTY_TABLE, MountedWebhook, RouteTable, build_route
 
 COLLECTION = Memory(name=STORE, store=Variant(name=STORE))
@@ -70,6 +71,9 @@ class Generation:
     _held: Lease
     _pins: int = field(default=0, init=False)
     _retired: bool = field(default=False, init=False)
+    _tools: AgentTools | None = field(default=None, init=False)
+    """With the tools `_offered` of servers."""
+    _offered: list[tuple[ToolDefinition, ...]] = field(default_factory=list, init=False)
 
     @asynccontextmanager
     async def pinned(self) -> AsyncIterator[Generation]:
@@ -108,9 +112,12 @@ class Generation:
         """Return the model that a setting of the program names; None if there is none (`models` has the reason)."""
         return self.models.of(choice).client
 
-    def tools(self) -> Toolset:
+    def tools(self) -> AgentTools:
         """Return the tools for agents: those of the table, and those that servers offer now."""
-        return with_servers(self.servers.values())
+        offered = [server.offered for server in self.servers.values()]
+        if self._tools is None or self._offered != offered:
+            self._tools, self._offered = AgentTools(with_servers(self.servers.values())), offered
+        return self._tools
 
     def agent(self, name: str) -> Agent | None:
         """Return the agent `name`: declared, or the recorder that a webhook runs without a declaration; else None."""
@@ -240,10 +247,16 @@ async def _mounts(program: Program, resolution: Resolution) -> dict[str, Mounted
             secrets=resolution.of(webhook),
             problem=resolution.problem(webhook),
             options=resolution.options(webhook),
+            decoded=_is_keyed(program.agents.get(webhook.wakes or "")),
         )
         if len(mounts) % AT_A_TIME == 0:
             await asyncio.sleep(0)
     return mounts
+
+
+def _is_keyed(agent: Agent | None) -> bool:
+    """Return True if the agent's threads are chosen by a value of the payload."""
+    return agent is not None and agent.model is not None and agent.thread.name == "keyed"
 
 
 async def _memories(

@@ -44,7 +44,7 @@ class KeyUpkeep:
                 if error.line() != problem:
                     problem = error.line()
                     log.warning("keys_postponed", reason=problem)
-            await self._app.clock.sleep(LOOK_SECONDS)
+            await self._app.state.clock.sleep(LOOK_SECONDS)
 
     async def hear(self) -> None:
         """Load the keys at once after a notification; a failure is met again by `run`."""
@@ -54,26 +54,26 @@ class KeyUpkeep:
     async def look(self) -> None:
         """Do what there is to do now. Raises `MasterKeyReplaced`, and other SymbiontErrors after which it is tried
         again."""
-        app, keys = self._app, self._app.database.keys
-        if app.database.kind == "postgresql":
+        app, keys = self._app, self._app.state.database.keys
+        if app.state.database.kind == "postgresql":
             await self.follow()
         if keys.is_dirty:
             await asyncio.to_thread(keys.record_uses)
         worn = [key.holder for key in keys.current if key.used >= ROTATED_AT]
         if worn:
             log.info("keys_rotated", users=len(worn), reason="used often")
-            await asyncio.to_thread(keys.rotate, worn, milliseconds(app.clock))
+            await asyncio.to_thread(keys.rotate, worn, milliseconds(app.state.clock))
         if any(key.holder == PROCESS for key in keys.retired):
-            await asyncio.to_thread(last_program.reseal, app.root, keys)
+            await asyncio.to_thread(last_program.reseal, app.state.root, keys)
         async with app.pinned() as generation:
             await reseal_indexes(keys, (memory.indexer for memory in generation.opened))
-        if app.sql is not None:
-            await app.sql.renew_keys()
-        await app.master_key.resealing.look()
+        if app.state.sql is not None:
+            await app.state.sql.renew_keys()
+        await app.state.resealing.look()
 
     async def follow(self) -> None:
         """Load the keys again if another daemon changed them."""
         try:
-            await asyncio.to_thread(self._app.database.keys.refresh)
+            await asyncio.to_thread(self._app.state.database.keys.refresh)
         except MasterKeyReplaced:
             await self._app.master_key.follow()

@@ -12,10 +12,9 @@ from pathlib import Path
 from dslc.source import Source
 from runtime.crypto import PREFIX_BYTES, Unsealable
 from runtime.daemon.process.atomic_file import write_atomically
-from runtime.daemon.process.root import Root
+from runtime.daemon.process.root import LAST_PROGRAM_FILE, Root
 from runtime.database.keys.ring import PROCESS, KeyRing
 
-FILE = "last-program.sealed"
 # A program may contain a secret, so the copy is encrypted.
 _COLUMN = "root.last program"
 
@@ -33,19 +32,21 @@ def reseal(root: Root, keys: KeyRing) -> None:
     """Seal the stored program again if its key was rotated. What cannot be decrypted, or written, is left as it is: the
     next reload stores the program anew."""
     with suppress(OSError, Unsealable):
-        sealed = (root.state / FILE).read_bytes()
+        sealed = (root.state / LAST_PROGRAM_FILE).read_bytes()
         if not keys.is_current(PROCESS, sealed[:PREFIX_BYTES]):
             _write(root, keys, keys.unseal(sealed, _COLUMN, user_id=PROCESS, row=""))
 
 
 def _write(root: Root, keys: KeyRing, content: bytes) -> None:
-    write_atomically(root.state / FILE, keys.seal(content, _COLUMN, user_id=PROCESS, row=""))
+    write_atomically(root.state / LAST_PROGRAM_FILE, keys.seal(content, _COLUMN, user_id=PROCESS, row=""))
 
 
 def kept(root: Root, keys: KeyRing, paths: Sequence[Path]) -> list[Source]:
     """Return the sources that were stored for `paths`; empty if there are none, or if they cannot be decrypted."""
     try:
-        content = json.loads(keys.unseal((root.state / FILE).read_bytes(), _COLUMN, user_id=PROCESS, row=""))
+        content = json.loads(
+            keys.unseal((root.state / LAST_PROGRAM_FILE).read_bytes(), _COLUMN, user_id=PROCESS, row="")
+        )
         if content["paths"] != [str(path) for path in paths]:
             return []
         return [Source(name, b64decode(data)) for name, data in content["sources"]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,7 +37,7 @@ class ReloadError:
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
+class CompiledSources:
     """A compilation, and a digest that changes if and only if the name or content of a file changes."""
 
     compilation: Compilation
@@ -87,7 +88,7 @@ def _problem(item: Diagnostic, sources: Sequence[Source]) -> ReloadError:
     return ReloadError(item.message, item.file, place.line, place.column, item.code)
 
 
-def _compile(paths: Sequence[Path], known: Compiled | None) -> Compiled:
+def _compile(paths: Sequence[Path], known: CompiledSources | None) -> CompiledSources:
     left_out: list[Path] = []
     sources = [Source(str(file), files.read(file)) for file in files.find(paths, left_out=left_out)]
     if known is not None and known.digest == _digest(sources) and known.left_out == tuple(left_out):
@@ -95,7 +96,7 @@ def _compile(paths: Sequence[Path], known: Compiled | None) -> Compiled:
     return compile_sources(sources, left_out)
 
 
-def compile_sources(sources: Sequence[Source], left_out: Sequence[Path] = ()) -> Compiled:
+def compile_sources(sources: Sequence[Source], left_out: Sequence[Path] = ()) -> CompiledSources:
     """Compile sources that were read before."""
     workspace = Workspace(Vocabulary(Catalog.installed()))
     for source in sources:
@@ -104,10 +105,10 @@ def compile_sources(sources: Sequence[Source], left_out: Sequence[Path] = ()) ->
     # Freed one by one: all threads wait while many objects are freed at once.
     for name in workspace.names:
         workspace.drop(name)
-    return Compiled(compilation, _digest(sources), tuple(left_out))
+    return CompiledSources(compilation, _digest(sources), tuple(left_out))
 
 
-async def compile_paths(paths: Sequence[Path], known: Compiled | None = None) -> Compiled:
+async def compile_paths(paths: Sequence[Path], known: CompiledSources | None = None) -> CompiledSources:
     """Read and compile everything under `paths`, off the event loop; return `known` if the files are unchanged.
 
     Raises UsageError if a path is missing or cannot be read, or if nothing is declared at all: an empty tree, or one
@@ -129,7 +130,7 @@ async def compile_paths(paths: Sequence[Path], known: Compiled | None = None) ->
     return compiled
 
 
-def nothing() -> Compiled:
+def nothing() -> CompiledSources:
     """Return the program without declarations, for a root without a program."""
     return compile_sources([])
 
@@ -137,6 +138,6 @@ def nothing() -> Compiled:
 def _digest(sources: Sequence[Source]) -> bytes:
     digest = hashlib.sha256()
     for source in sources:
-        digest.update(f"{len(source.name)}:{source.name}:{len(source.data)}:".encode())
+        digest.update(os.fsencode(f"{len(source.name)}:{source.name}:{len(source.data)}:"))
         digest.update(source.data)
     return digest.digest()

@@ -36,15 +36,15 @@ class Removal:
                 await self.finish()
             except SymbiontError as error:
                 log.warning("user_deletion_postponed", reason=error.line())
-            await self._app.clock.sleep(LOOK_SECONDS)
+            await self._app.state.clock.sleep(LOOK_SECONDS)
 
     async def finish(self) -> None:
         """Delete the data of removed users at once, and again when no more data can arrive; then delete the record of
         the removal."""
         app = self._app
         await self._repeat()
-        for user_id, removed_at in (await users.removed(app.database)).items():
-            settled = milliseconds(app.clock) - removed_at >= SETTLED_MS
+        for user_id, removed_at in (await users.removed(app.state.database)).items():
+            settled = milliseconds(app.state.clock) - removed_at >= SETTLED_MS
             if user_id in self._tried and not settled:
                 continue
             async with app.open_context(OWNER_CALLER) as context:
@@ -53,14 +53,14 @@ class Removal:
                 log.warning("user_deletion_incomplete", user_id=user_id, reason=problem)
             self._tried.add(user_id)
             if settled and not done.problems and not done.running:
-                await users.forget_removed(app.database, user_id)
+                await users.forget_removed(app.state.database, user_id)
 
     async def _repeat(self) -> None:
         """Remove users whose keys were forgotten: a kill interrupted the removal, or a copy of the data from before
         was put back."""
-        app, forgotten = self._app, self._app.database.keys.removed
-        for user_id in forgotten.keys() & (await users.names(app.database)).keys():
-            now = None if forgotten[user_id] is not None else milliseconds(app.clock)
-            await app.database.transact(partial(remove_rows, user_id=user_id, now=now))
-            await app.dynamic_routes.look()
+        app, forgotten = self._app, self._app.state.database.keys.removed
+        for user_id in forgotten.keys() & (await users.names(app.state.database)).keys():
+            now = None if forgotten[user_id] is not None else milliseconds(app.state.clock)
+            await app.state.database.transact(partial(remove_rows, user_id=user_id, now=now))
+            await app.state.dynamic_routes.look()
             log.warning("user_removed_again", user_id=user_id, kept=now is None)

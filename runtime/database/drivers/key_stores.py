@@ -20,9 +20,10 @@ from sqlalchemy import Connection, StaticPool, create_engine, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
+from dslc.blocks.values.quantity import format_duration
 from runtime.database.drivers import postgresql
 from runtime.database.drivers.postgresql import PostgresConnections
-from runtime.database.drivers.sqlite import BUSY_SECONDS, make_file, prepare
+from runtime.database.drivers.sqlite import BUSY_SECONDS, identities, make_file, prepare, unchanged
 from runtime.database.errors import Unavailable, unavailable
 from runtime.database.keys import tables
 from runtime.database.location import DatabaseLocation
@@ -61,6 +62,11 @@ class SqliteKeys:
         self._engine = engine.execution_options(schema_translate_map={tables.SCHEMA: None})
         self._pragma(f"wal_autocheckpoint={LOG_PAGES}")
         self.scrub()  # what a process deleted that was killed before it could
+        self._files = identities(path)
+
+    def intact(self) -> bool:
+        """See `KeyStore.intact`."""
+        return unchanged(self._files)
 
     def transact(self, function: Callable[[Connection], Result], *, seconds: float | None = None) -> Result:
         """See `KeyStore.transact`."""
@@ -110,6 +116,10 @@ class PostgresKeys:
         """See `KeyStore.transact`."""
         return self._run(function, seconds)
 
+    def intact(self) -> bool:
+        """True: a server has no files that this process opens."""
+        return True
+
     def scrub(self) -> None:
         """Have the server reuse the space of deleted rows. Its log and backups of its files keep them for longer."""
         with suppress(DBAPIError, Unavailable):
@@ -139,7 +149,7 @@ class PostgresKeys:
             return asked.result(seconds)
         except (NotInTime, CancelledError) as error:
             asked.cancel()
-            raise Unavailable(f"{self.shown}: no answer for {seconds:g} s") from error
+            raise Unavailable(f"{self.shown}: no answer for {format_duration(seconds)}") from error
         except (DBAPIError, PoolTimeout, OSError) as error:
             known = unavailable(error, self._location)
             if known is None:

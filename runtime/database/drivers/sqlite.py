@@ -6,13 +6,13 @@ import asyncio
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sqlalchemy import Connection, Engine, StaticPool, create_engine, event
+from sqlalchemy import URL, Connection, Engine, StaticPool, create_engine, event
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from runtime.errors import UsageError
@@ -44,6 +44,53 @@ TURN_SECONDS = 0.1
 
 STATEMENTS = 512
 """Prepared statements per connection; bulk statements have a form for each number of rows, see `bulk.EXACT`."""
+
+
+LOG = "-wal"
+"""End of the name of a file's log."""
+
+
+def log_of(path: Path) -> Path:
+    """Return the log (WAL) of a database file, which SQLite removes when the last process closes the database."""
+    return path.with_name(f"{path.name}{LOG}")
+
+
+def identities(path: Path) -> dict[Path, tuple[int, int]]:
+    """Return device and inode of an open database file, its log and its shared memory, for `unchanged`."""
+    paths = (path, log_of(path), path.with_name(f"{path.name}-shm"))
+    return {each: found for each in paths if (found := _identity(each)) is not None}
+
+
+def unchanged(files: Mapping[Path, tuple[int, int]]) -> bool:
+    """True if the open files are still those at their paths: what is written to a removed one is lost."""
+    return all(_identity(path) == known for path, known in files.items())
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Return the device and inode of a file; None if it is missing, or a database of 0 bytes."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return (status.st_dev, status.st_ino) if status.st_size or path.name.endswith(LOG) else None
+
+
+def is_empty(path: Path) -> bool:
+    """True if the file is missing or has 0 bytes. Raises OSError if that cannot be known."""
+    try:
+        return path.stat().st_size == 0
+    except FileNotFoundError:
+        return True
+
+
+def refuse_orphaned_log(path: Path) -> None:
+    """Raise UsageError if a missing or empty file has left its log, which SQLite would delete with its content."""
+    log = log_of(path)
+    if not is_empty(log):
+        raise UsageError(
+            f"{log} has the last changes of a database that is missing or empty: {path}",
+            hint="put the database back beside it; if there is none, move that file away",
+        )
 
 
 def make_file(path: Path) -> None:
@@ -268,7 +315,7 @@ class Checkpoints:
 def async_engine(path: Path, *, readers: int) -> AsyncEngine:
     """Return the engine of the readers, or with `readers=0` of the writer, which has one connection."""
     engine = create_async_engine(
-        f"sqlite+aiosqlite:///{path}",
+        URL.create("sqlite+aiosqlite", database=str(path.absolute())),  # written as text, `%62` would be `b`
         connect_args={"timeout": BUSY_SECONDS},
         pool_size=readers or 1,
         max_overflow=0,
@@ -289,14 +336,18 @@ def prepare(engine: Engine, *, begin: str, query_only: bool) -> None:
     def connected(connection: Any, _record: object) -> None:
         connection.isolation_level = None
         cursor = connection.cursor()
-        # Before the first page of a new file is written; see `runtime.database.drivers.vacuum`.
-        cursor.execute("PRAGMA auto_vacuum=INCREMENTAL")
+        # Before the first page is written, see `runtime.database.drivers.vacuum`; later it would only write a page.
+        cursor.execute("PRAGMA page_count")
+        if not cursor.fetchone()[0]:
+            cursor.execute("PRAGMA auto_vacuum=INCREMENTAL")
         cursor.execute("PRAGMA journal_mode=WAL")
         cursor.execute("PRAGMA synchronous=FULL")
         cursor.execute("PRAGMA foreign_keys=ON")
         cursor.execute("PRAGMA secure_delete=ON")  # tags and sources are clear text; Debian's default
         cursor.execute("PRAGMA cache_size=-32768")  # KiB: unique keys are scattered over their indexes
         cursor.execute(f"PRAGMA wal_autocheckpoint={4 * LONGEST_WAL}")
+        # A reader may have let the log grow; the next one that begins anew is cut to this size.
+        cursor.execute(f"PRAGMA journal_size_limit={LONGEST_WAL * 4096}")
         if query_only:
             cursor.execute("PRAGMA query_only=ON")
         cursor.close()

@@ -20,7 +20,7 @@ FORMAT: Final = 1
 WRAPPED_BYTES: Final = 40
 
 
-class Imported(NamedTuple):
+class ImportCounts(NamedTuple):
     """Numbers of keys that were added, that were there already, and that were left out."""
 
     added: int
@@ -31,7 +31,7 @@ class Imported(NamedTuple):
 def exported(ring: KeyRing) -> dict[str, Any]:
     """Return all keys, as JSON. Raises `Unavailable`."""
     stored = ring.store.transact(tables.load)
-    names = (tables.ID, tables.MASTER, tables.MASTER_FROM, tables.FIRST_FORMAT)
+    names = (tables.ID, tables.MASTER, tables.MASTER_FROM)
     return {
         "symbiont_keys": FORMAT,
         **{name: stored.facts[name] for name in names if name in stored.facts},
@@ -49,7 +49,7 @@ def read(text: bytes) -> Mapping[str, Any]:
         rows = [_row(each) for each in content["keys"]]
         given: dict[str, str] = {name: str(content[name]) for name in (tables.ID, tables.MASTER)}
         removals = {str(holder): kept_by for holder, kept_by in content["removals"].items()}
-        facts = {name: str(content[name]) for name in (tables.MASTER_FROM, tables.FIRST_FORMAT) if name in content}
+        facts = {tables.MASTER_FROM: str(content[tables.MASTER_FROM])} if tables.MASTER_FROM in content else {}
     except (ValueError, KeyError, TypeError, AttributeError):
         raise UsageError("this file is not an export of keys", hint="`symbi key export FILE` writes one") from None
     return {**given, "facts": facts, "rows": rows, "removals": removals}
@@ -57,7 +57,7 @@ def read(text: bytes) -> Mapping[str, Any]:
 
 def restore(
     store: KeyStore, content: Mapping[str, Any], master: MasterKey, now: int, removed: Mapping[str, str | None]
-) -> Imported:
+) -> ImportCounts:
     """Add the keys of an export that are missing, but none that was forgotten with its user. `now`: Unix milliseconds.
     Raises UsageError if they are of another database or wrapped with another master key.
 
@@ -77,7 +77,7 @@ def restore(
 
 def _restored(
     connection: Connection, shown: str, content: Mapping[str, Any], now: int, removed: Mapping[str, str | None]
-) -> Imported:
+) -> ImportCounts:
     if not tables.exist(connection):
         tables.make(connection, content[tables.ID], content[tables.MASTER])
         for name, value in content["facts"].items():
@@ -107,7 +107,7 @@ def _restored(
         # A holder has one current key, and a removed one none; others open values.
         retired_at = (row[6] or now) if row[0] in current or row[0] in gone else row[6]
         connection.execute(tables.keys.insert().values(dict(zip(tables.KEY, (*row[:6], retired_at), strict=True))))
-    return Imported(len(missing), len(rows) - len(missing), left_out)
+    return ImportCounts(len(missing), len(rows) - len(missing), left_out)
 
 
 def _key_json(row: dict[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Final
 
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -16,6 +17,7 @@ BOUND: Final = 2**32
 """Seals with random nonces under one key (NIST SP 800-38D section 8.3)."""
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Key:
     """A key of a holder, with the master key that wraps it. Times are Unix milliseconds.
 
@@ -23,34 +25,21 @@ class Key:
     zero if more were used than recorded.
     """
 
-    __slots__ = (
-        *("created_at", "generation", "holder", "key_id", "left", "master", "prefix", "retired_at", "seals", "wrapped"),
-        *("_ciphers", "_secret"),
-    )
+    master: MasterKey
+    holder: str
+    key_id: bytes
+    generation: int
+    wrapped: bytes
+    seals: int
+    created_at: int
+    retired_at: int | None
+    left: int = 0
+    prefix: bytes = field(init=False)
+    _secret: bytes | None = None
+    _ciphers: dict[str, AESGCM] = field(default_factory=dict)
 
-    def __init__(
-        self,
-        master: MasterKey,
-        holder: str,
-        key_id: bytes,
-        generation: int,
-        wrapped: bytes,
-        seals: int,
-        created_at: int,
-        retired_at: int | None,
-    ) -> None:
-        self.holder = holder
-        self.key_id = key_id
-        self.prefix = FORMAT + key_id
-        self.generation = generation
-        self.wrapped = wrapped
-        self.seals = seals
-        self.left = 0
-        self.created_at = created_at
-        self.retired_at = retired_at
-        self.master = master
-        self._secret: bytes | None = None
-        self._ciphers: dict[str, AESGCM] = {}
+    def __post_init__(self) -> None:
+        self.prefix = FORMAT + self.key_id
 
     def __repr__(self) -> str:
         return f"Key({self.holder!r}, {self.key_id.hex()})"

@@ -23,7 +23,6 @@ from sqlalchemy.util.concurrency import in_greenlet
 
 from runtime.clock import SYSTEM, milliseconds
 from runtime.crypto import (
-    FIRST_FORMAT,
     FORMAT,
     HEADER_BYTES,
     KEY_ID_BYTES,
@@ -41,6 +40,7 @@ from runtime.crypto import (
 )
 from runtime.database.keys import tables
 from runtime.database.keys.key import BLOCK, BOUND, Key
+from runtime.database.keys.text_counts import TextCounts
 from runtime.database.text import escaped
 from runtime.errors import Conflict, SymbiontError, UsageError
 from runtime.random_bytes import random_bytes
@@ -73,6 +73,9 @@ class KeyStore(Protocol):
         """Run `function` in one transaction, which is durable on return. Raises `Unavailable`, also if a server takes
         longer than `seconds` (None: its usual limit)."""
 
+    def intact(self) -> bool:
+        """True if the open files are still those at their paths."""
+
     def scrub(self) -> None:
         """Overwrite what was deleted, as far as the store can."""
 
@@ -91,13 +94,14 @@ class KeyExhausted(Conflict):
 class KeyRing:
     """The keys of one database. Methods that change keys block until that is durable: call them in a thread.
 
-    `master` wraps them. `first_format`: values of the first format are accepted.
+    `master` wraps them.
     """
 
     def __init__(self, store: KeyStore, master: MasterKey) -> None:
         self.store = store
         self.master = master
-        self.first_format = False
+        self.texts = TextCounts()
+        """The texts that were sealed, and those of items, until they are added to the rows of their users."""
         self.facts: Mapping[str, str] = {}
         self._keys: dict[tuple[str, bytes], Key] = {}
         self._current: dict[str, Key] = {}
@@ -133,10 +137,8 @@ class KeyRing:
         exist here, and changed bytes."""
         key = self._keys.get((user_id, sealed[:PREFIX_BYTES]))
         if key is None or len(sealed) < HEADER_BYTES + TAG_BYTES:
-            if len(sealed) < HEADER_BYTES + TAG_BYTES or sealed[:1] not in (FORMAT, FIRST_FORMAT):
+            if len(sealed) < HEADER_BYTES + TAG_BYTES or sealed[:1] != FORMAT:
                 raise Unsealable(f"{column} of row {row} is not sealed data")
-            if sealed[:1] == FIRST_FORMAT:
-                return self._first_format_opened(sealed, column, user_id, row)
             key = self._found(user_id, sealed[:PREFIX_BYTES])
             if key is None:
                 raise Unsealable(
@@ -146,16 +148,9 @@ class KeyRing:
         cipher = key.cipher(column) or self._opened(key, column)
         return open_with(cipher, sealed, place(user_id, column, row, version), column, row)
 
-    def _first_format_opened(self, sealed: bytes, column: str, user_id: str, row: str) -> bytes:
-        if not self.first_format:
-            raise Unsealable(f"{column} of row {row} is sealed in a form that is not accepted any more")
-        return self.master.open_first_format(sealed, user_id=user_id, column=column, row=row)
-
     def is_current(self, user_id: str, prefix: bytes) -> bool:
         """True if a value of this user with this beginning is sealed with the key that seals new ones, or with none
         that is known."""
-        if prefix[:1] == FIRST_FORMAT:
-            return False
         known = filter(None, (self._keys.get((holder, prefix)) for holder in self._holders(user_id)))
         key = next(known, None)
         return key is None or key is self._current.get(user_id)
@@ -170,8 +165,7 @@ class KeyRing:
         which its file may still be sealed."""
         self._current.get(INDEXES) or self._made(INDEXES)
         held = sorted((key for key in self._all() if key.holder == INDEXES), key=lambda key: -key.generation)
-        found = [derived(key.secret(), "index", identity) for key in held]
-        return [*found, self.master.derive("index", identity)] if self.first_format else found
+        return [derived(key.secret(), "index", identity) for key in held]
 
     # What is there
 
@@ -234,7 +228,6 @@ class KeyRing:
             self._short = {key: None for key in keys.values() if key.left < 0}
             self._unknown.clear()
             self.facts = stored.facts
-            self.first_format = stored.facts.get(tables.FIRST_FORMAT) == "open"
 
     def refresh(self) -> bool:
         """Load again if keys were changed by another daemon; return True if so. Raises `MasterKeyReplaced` if they are
@@ -355,7 +348,6 @@ class KeyRing:
         with self._lock:
             self.store.transact(lambda connection: tables.set_fact(connection, name, value))
             self.facts = {**self.facts, name: value}
-            self.first_format = self.facts.get(tables.FIRST_FORMAT) == "open"
 
     def record_uses(self) -> None:
         """Record how often keys were used, and a block of uses ahead."""

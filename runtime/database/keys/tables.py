@@ -69,8 +69,6 @@ VERSION: Final = "version"
 MASTER: Final = "master_key_id"
 MASTER_FROM: Final = "master_key_from"
 """The reference of the master key after a rotation; empty: the file of the root."""
-FIRST_FORMAT: Final = "first_format"
-"""`open` while values of the first format are accepted."""
 PASSED: Final = "passed_at"
 """When the last complete pass over all sealed values began (Unix milliseconds)."""
 EXPORTED: Final = "exported"
@@ -79,7 +77,7 @@ EXPORTED: Final = "exported"
 KEY: Final = tuple(column.name for column in keys.c)
 
 
-class Stored(NamedTuple):
+class KeyRows(NamedTuple):
     """All rows: facts by name, keys as in KEY, successors by removed holder."""
 
     facts: dict[str, str]
@@ -102,13 +100,13 @@ def make(connection: Connection, keys_id: str, master_key_id: str) -> None:
         set_fact(connection, name, value)
 
 
-def load(connection: Connection) -> Stored:
+def load(connection: Connection) -> KeyRows:
     """Return all rows. Raises UsageError for tables of a newer program."""
     known = {row.name: row.value for row in connection.execute(select(facts))}
     if known.get("format") != FORMAT:
         raise UsageError("the keys of users are stored by a newer program", hint="upgrade symbi")
     gone = {row.holder: row.successor for row in connection.execute(select(removals))}
-    return Stored(known, [tuple(row) for row in connection.execute(select(keys))], gone)
+    return KeyRows(known, [tuple(row) for row in connection.execute(select(keys))], gone)
 
 
 def fact(connection: Connection, name: str) -> str | None:

@@ -18,6 +18,7 @@ from runtime.database.schema import item_parts, items
 from runtime.database.sealed import Seal
 from runtime.database.text import escaped, hash_key, unescaped
 from runtime.memory.item import NOTHING_KNOWN, Item, Provenance
+from runtime.memory.store import text_bytes
 
 META: Final = (
     "memory", "id", "user_id", "agent_id", "project_id", "memory_type", "timestamp", "source_uri", "source_key",
@@ -62,9 +63,11 @@ class Codec:
     def __init__(self, memory: str, keys: KeyRing) -> None:
         self.memory = memory
         self._seal = Seal(keys, items.c.content)
+        self.count = keys.texts.add
 
     def row(self, item: Item, part: int, position: int, version: int = 0) -> ItemRow:
-        """Return the row of an item that has its memory_id. `version`: the number of its changes."""
+        """Return the row of an item that has its memory_id. `version`: the number of its changes. It is counted."""
+        self.count(item.user_id, text_bytes(item))
         return ItemRow(
             self.memory,
             item.memory_id,

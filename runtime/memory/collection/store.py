@@ -38,7 +38,7 @@ from runtime.memory.store_types import (
     StorePlace,
     StoreProblem,
     StoreStats,
-    Upserted,
+    UpsertResult,
 )
 from runtime.memory.write_batcher import WriteBatcher
 
@@ -139,7 +139,7 @@ class SqlCollectionStore(CollectionStore):
             written += await self._do(CollectionTransaction.append, batch)
         return tuple(written)
 
-    async def _upsert(self, items: tuple[Item, ...], keep: frozenset[str]) -> Upserted:
+    async def _upsert(self, items: tuple[Item, ...], keep: frozenset[str]) -> UpsertResult:
         first, skipped = distinct(items)
         inserted: list[Item] = []
         updated: list[Item] = []
@@ -148,7 +148,7 @@ class SqlCollectionStore(CollectionStore):
             inserted += done.inserted
             updated += done.updated
             skipped += done.skipped
-        return Upserted(tuple(inserted), tuple(updated), skipped)
+        return UpsertResult(tuple(inserted), tuple(updated), skipped)
 
     async def _preview(self, items: tuple[Item, ...], gates: Mapping[str, str]) -> list[dict[str, Any]]:
         self._batches(items)

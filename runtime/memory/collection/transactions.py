@@ -20,7 +20,7 @@ from runtime.memory.errors import NoSuchItem, RefusedItem
 from runtime.memory.item import PATTERN, Item, Provenance, idempotency_key, is_id, is_summary_uri
 from runtime.memory.markdown.long_term import of_entry
 from runtime.memory.store import redacted_item
-from runtime.memory.store_types import Append, Upserted
+from runtime.memory.store_types import Append, UpsertResult
 from runtime.memory.succession import HiddenItems, ItemChange, SubjectScope, changes_among, is_change
 
 _BY_ID: Final = ("memory", "id")
@@ -92,7 +92,7 @@ class CollectionTransaction:
         self._insert(new)
         return tuple(new)
 
-    def upsert(self, given: Sequence[Item], keep: frozenset[str]) -> Upserted:
+    def upsert(self, given: Sequence[Item], keep: frozenset[str]) -> UpsertResult:
         """See `Store.upsert`; no two of these items are the same chunk."""
         taken = self._taken(given)
         there = self._same_chunks(given)
@@ -111,7 +111,7 @@ class CollectionTransaction:
                 differing.append((row, item))
         updated = self._update(differing, keep)
         self._insert(new)
-        return Upserted(tuple(new), updated, skipped)
+        return UpsertResult(tuple(new), updated, skipped)
 
     def replace(self, item: Item) -> Item:
         """See `Store.replace`."""
@@ -235,6 +235,7 @@ class CollectionTransaction:
         if self._parts.newest(agent_id, user_id) is not None:
             return False
         self._parts.begin(agent_id, user_id)
+        self._codec.count(user_id, len(agent_id))
         return True
 
     # Queries

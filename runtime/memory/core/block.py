@@ -23,7 +23,7 @@ value."""
 
 class DeclaredBlock(Struct, frozen=True, kw_only=True):
     """A block that a program declares for an agent. `value`: its first value. `shared`: it belongs to all agents of a
-    user."""
+    user. `deliveries`: runs that a delivery woke may change it; None: as `may_change` has it."""
 
     label: str
     description: str = ""
@@ -31,6 +31,7 @@ class DeclaredBlock(Struct, frozen=True, kw_only=True):
     char_limit: int = CHAR_LIMIT
     read_only: bool = False
     shared: bool = False
+    deliveries: bool | None = None
 
 
 _PERSONA: Final = DeclaredBlock(
@@ -82,13 +83,15 @@ class Origin(NamedTuple):
     """Where a change comes from.
 
     `run_id`, `attempt`: the run, if it is a change of one, and its attempt, which must still be the current one. `key`:
-    identifies the change within its run, the same on every attempt: a change with the same key happens once.
+    identifies the change within its run, the same on every attempt: a change with the same key happens once. `webhook`:
+    whose delivery woke the run; lines that it writes say so.
     """
 
     changed_by: ChangedBy
     run_id: str | None = None
     attempt: int | None = None
     key: str | None = None
+    webhook: str | None = None
 
 
 def first_blocks(scope: BlockScope, declared: Iterable[DeclaredBlock], now: int) -> list[Block]:
@@ -119,6 +122,20 @@ def _first_block(scope: BlockScope, declared: DeclaredBlock, now: int) -> Block:
         created_at=now,
         updated_at=now,
     )
+
+
+def may_change(scope: BlockScope, label: str, declared: Iterable[DeclaredBlock]) -> bool:
+    """Return True if runs that a delivery woke may change a block of the scope.
+
+    Anyone may have written the payload. So `persona` is never changed, and `human` only if it is that of the subject,
+    or if the program says so: all other agents of the user trust it.
+    """
+    chosen = next((each.deliveries for each in declared if each.label == label), None)
+    if label == PERSONA:
+        return False
+    if label == HUMAN and scope.subject is not None:
+        return chosen is not False
+    return label != HUMAN if chosen is None else chosen
 
 
 def visible(stored: Iterable[Block], first: Sequence[Block]) -> list[Block]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import difflib
 import heapq
+from collections import Counter
+from collections.abc import Callable
 from typing import Final
 
 from runtime.errors import UsageError
@@ -65,6 +67,20 @@ def insert(value: str, content: str, line: int) -> str:
         raise UsageError("the text is empty", hint="there is nothing to insert")
     at = max(0, line - 1)
     return "\n".join([*lines[:at], content.removesuffix("\n"), *lines[at:]])
+
+
+def attributed(value: str, edit: Callable[[str], str], source: str) -> str:
+    """Return the edited text, with `source` at the end of each line that was not in it before."""
+    kept = Counter(value.split("\n"))
+    mark = f" [{source}]"
+    lines = []
+    for line in edit(value).split("\n"):
+        if kept[line]:
+            kept[line] -= 1
+        elif line.strip() and not line.endswith(mark):
+            line += mark  # noqa: PLW2901
+        lines.append(line)
+    return "\n".join(lines)
 
 
 def _break(value: str) -> str:

@@ -37,6 +37,7 @@ from runtime.memory.core.changes import (
     clean,
     read_block,
 )
+from runtime.memory.item import from_delivery
 from runtime.suggestions import unknown_name
 
 _LONGEST_KEY: Final = 80
@@ -149,6 +150,8 @@ class BlockStore:
         """Apply `edit` to the text of a stored block."""
         if origin.key is not None and len(origin.key) > _LONGEST_KEY:
             origin = origin._replace(key=hashlib.sha256(origin.key.encode()).hexdigest())
+        if origin.webhook is not None:
+            edit = partial(edits.attributed, edit=edit, source=from_delivery(origin.webhook))
         change = BlockChange(
             self._seals, block.user_id, block.id, block.label, edit, version, origin, milliseconds(self._clock)
         )

@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Iterator
 
+from dslc.blocks.values.quantity import format_duration
 from runtime.memory.errors import StoreBusy, StoreError
 from runtime.memory.files.folder import Folder
 
@@ -27,7 +28,7 @@ def writing(folder: Folder, patience: float = PATIENCE) -> Iterator[bool]:
         assert descriptor is not None
         if not _taken(descriptor, fcntl.LOCK_EX, patience):
             raise StoreBusy(
-                f"another process has held {folder.path / NAME} for {patience:g} seconds", hint="stop it or wait"
+                f"another process has held {folder.path / NAME} for {format_duration(patience)}", hint="stop it or wait"
             )
         found = folder.status(NAME)
         yield found is not None and os.path.samestat(found, os.fstat(descriptor))

@@ -12,7 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from runtime.clock import Clock, utc
 from runtime.memory.agent_name import legal
-from runtime.memory.errors import FsyncFailed
+from runtime.memory.errors import FsyncFailed, StoreError
 from runtime.memory.item import Item
 from runtime.memory.store import Store
 from runtime.memory.store_types import Inspection, ItemLocation, StoreProblem, StoreStats
@@ -45,6 +45,8 @@ class FileStore(Store, Generic[R]):
         self._reader = reader(self.root)
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix=type(self).__name__)
         self._fatal: FsyncFailed | None = None
+        self.had_items = False
+        """True if items were stored in the folder: it is not made again if it is gone."""
 
     async def agents(self) -> tuple[str, ...]:
         return await self._in_thread(self._reader.agents)
@@ -61,7 +63,19 @@ class FileStore(Store, Generic[R]):
     async def ready(self) -> tuple[StoreProblem, ...]:
         if self._fatal is not None:
             return (StoreProblem(str(self.root), self._fatal.line()),)
+        try:
+            await self._in_thread(self._refuse_gone)
+        except StoreError as error:
+            return (StoreProblem(str(self.root), error.line()),)
         return await self._in_thread(self._problems)
+
+    def _refuse_gone(self) -> None:
+        """Raise StoreError if the folder had items and is gone."""
+        if self.had_items and not self.root.exists():
+            raise StoreError(
+                f"the folder {self.root} had items and is gone",
+                hint="put it back; to go on without them, create it empty",
+            )
 
     def _problems(self) -> tuple[StoreProblem, ...]:
         """Return what `ready` does; called in a thread."""
@@ -72,10 +86,16 @@ class FileStore(Store, Generic[R]):
         if self._fatal is not None:
             raise self._fatal
         try:
-            return await self._in_thread(write, *arguments)
+            return await self._in_thread(self._written, write, *arguments)
         except FsyncFailed as error:
             self._fatal = error
             raise
+
+    def _written(self, write: Callable[..., T], *arguments: Any) -> T:
+        self._refuse_gone()
+        result = write(*arguments)
+        self.had_items = self.had_items or self.root.exists()
+        return result
 
     async def _in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, partial(function, *arguments))

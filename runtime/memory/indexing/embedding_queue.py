@@ -44,7 +44,6 @@ class EmbeddingQueue:
         self._index_failed = False
         self.switched_off: str | None = None
         """Why nothing is embedded before the next start, in one line; what waits is embedded then."""
-        index.on_work = self.more
 
     @property
     def problem(self) -> str | None:
@@ -91,7 +90,6 @@ class EmbeddingQueue:
     async def embed(self, progress: Progress | None = None, *, seconds: float | None = None) -> int:
         """Create what is missing; return for how many entries. With `seconds`, no batch begins after that time, and
         batches are small because a search waits. Raises EmbeddingUnavailable, EmbeddingMismatch, IndexFailed."""
-        await self._index.tend()
         if self._embedder is None or self.switched_off:
             return 0
         done = 0
@@ -122,7 +120,6 @@ class EmbeddingQueue:
             self._used.clear()
             try:
                 await self._tell_model()
-                await self._index.tend()
                 done = 0 if self._mismatch or self.switched_off else await self._next(self._at_once)
             except EmbeddingMismatch:
                 continue
@@ -176,7 +173,7 @@ class EmbeddingQueue:
                 return 0
             made = await embedder.embed_with_tokens([each.text for each in waiting])
             await self._tell_model()  # some embeddings know their dimension only now
-            return await self._index.embedded(list(zip(waiting, made.vectors, strict=True)), made.tokens)
+            return await self._index.embed(list(zip(waiting, made.vectors, strict=True)), made.tokens)
         except EmbeddingMismatch as error:
             if self._mismatch is None:
                 log.error("embedding_stopped", embedding=embedder.name, reason=error.line())

@@ -28,7 +28,7 @@ class FileWatcher:
         self._indexer = indexer
         self._folder = folder
         self.blind = False
-        """True if the system cannot watch so many files; then all parts are compared regularly."""
+        """True if the folder cannot be watched; then all parts are compared regularly."""
 
     async def run(self) -> None:
         """Watch for as long as the system allows it."""
@@ -42,8 +42,9 @@ class FileWatcher:
                 await self._listen(seen)
             except FileNotFoundError:
                 continue
-            except (OSError, RuntimeError) as error:  # watchfiles' own error is a RuntimeError
-                # Usually the system's limit of inotify watches (inotify(7), max_user_watches).
+            except (OSError, RuntimeError, UnicodeEncodeError) as error:  # watchfiles' own error is a RuntimeError
+                # Usually the system's limit of inotify watches (inotify(7), max_user_watches). Or the path is not
+                # UTF-8, which the library does not take.
                 self.blind = True
                 self._indexer.news.set()
                 log.warning(

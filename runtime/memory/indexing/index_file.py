@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -15,12 +17,14 @@ from dslc.blocks.variant import Variant
 from runtime.clock import Clock
 from runtime.database.connection import Database
 from runtime.errors import UsageError
+from runtime.memory.errors import StoreError
 from runtime.memory.indexing.indexer import Indexer
 from runtime.memory.store import Store
 from runtime.search.errors import IndexFailed
 from runtime.search.index import DEFAULT, open_index
 
 log = structlog.get_logger("symbiont.memory")
+index_log = structlog.get_logger("symbiont.index")
 
 LONGEST_SLUG: Final = 40
 """Characters of a store's name in the name of its index: with the hash and a server's additions it stays well within
@@ -39,9 +43,8 @@ async def open_indexer(
     """Open the index over a store, with its file in `folder`. None: nothing is searched, so an empty index in memory is
     enough. `database`: the root's, which distinguishes stores of the same path on a server.
 
-    The file is sealed if the store is; readable files of earlier versions are overwritten and deleted. If the file
-    cannot be created, the index is kept in memory; if the declared index lacks its packages or key, the default one is
-    used. Both are reported as a problem.
+    The file is sealed if the store is. If the file cannot be created, the index is kept in memory; if the declared
+    index lacks its packages or key, the default one is used. Both are reported as a problem.
     """
     if folder is None:
         return Indexer(store, await open_index(None, None, {}), clock)
@@ -50,12 +53,13 @@ async def open_indexer(
     key = keys[0] if keys else None
     try:
         await asyncio.to_thread(folder.mkdir, mode=0o700, parents=True, exist_ok=True)
-        if key is not None:
-            await asyncio.to_thread(_overwrite_readable, store, folder)
         file = index_file(store, folder, choice)
         if len(keys) > 1:
             await asyncio.to_thread(_reseal, file, keys)
-        return Indexer(store, await open_index(choice, file, given, name=name, key=key), clock)
+        is_new = not file.exists()
+        index = await open_index(choice, file, given, name=name, key=key)
+        await _report(store, file, is_new=is_new)
+        return Indexer(store, index, clock)
     except IndexFailed as error:
         reason = error.line()
     except OSError as error:
@@ -77,20 +81,18 @@ async def open_indexer(
     return Indexer(store, await open_index(choice, None, given, name=name), clock, problem=problem)
 
 
+async def _report(store: Store, file: Path, *, is_new: bool) -> None:
+    """Log that a new index is filled, if the store has items."""
+    with suppress(StoreError):
+        if is_new and await asyncio.to_thread(file.exists) and await store.agents():
+            index_log.warning("index_built", file=file.name, reason="there was none; it is filled from the store")
+
+
 def index_file(store: Store, folder: Path, choice: Variant | None = None) -> Path:
     """Return the file of a store's index, named for the store's identity and the kind of index unless that is the
     default one. So an index of another kind is built beside the one in use."""
     kind = "" if choice is None or choice.name == DEFAULT else f".{choice.name}"
     return folder / f"{_row(store)}-{_hash(store)[:16]}{kind}.db"
-
-
-def _overwrite_readable(store: Store, folder: Path) -> None:
-    """Overwrite and delete unsealed indexes of stores of this kind, including memories that are no longer declared."""
-    from runtime.search.index.embedded.index_file import overwrite_readable
-
-    for file in folder.glob(f"{_row(store)}-*.db"):
-        if overwrite_readable(file):
-            log.warning("unsealed_index_deleted", file=str(file))
 
 
 def _reseal(file: Path, keys: Sequence[bytes]) -> None:
@@ -114,4 +116,4 @@ def index_name(store: Store, database: Database | None = None) -> str:
 
 
 def _hash(store: Store, database: str = "") -> str:
-    return hashlib.sha256(f"{database}{store.identity}".encode()).hexdigest()
+    return hashlib.sha256(os.fsencode(f"{database}{store.identity}")).hexdigest()  # it may have a path

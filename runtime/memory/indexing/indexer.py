@@ -167,7 +167,7 @@ class Indexer:
                     placed = [(item, None) for item in items]
                     entries = await _entries(part, placed, first=self._next_order(len(items)))
                     grown.append(AppendedEntries(part.name, agent, before, part.revision, entries))
-                done = await self.index.grow_each(grown)
+                done = await self.index.append(grown)
                 if any(done):
                     self.queue.more()
                 if not all(done):
@@ -265,7 +265,7 @@ class Indexer:
         wanted = self.changed.of(agent)
         if not wanted:
             return SyncReport()
-        known = await self.index.revisions(wanted)
+        known = await self.index.parts(names=wanted)
         gone = [name for name, part in wanted.items() if part is None and (name in known or self.unreadable(name))]
         differing = [part for part in wanted.values() if part is not None and known.get(part.name) != part.revision]
         report = SyncReport(parts=len(wanted), removed=await self._drop(gone)).plus(

@@ -30,7 +30,7 @@ from runtime.memory.succession import HiddenItems, changes_among
 
 
 @dataclass(frozen=True)
-class _Reading:
+class _LogSnapshot:
     """A log as it was read: its revision and hash, its bullets, and why it must not be deleted, if so. Bullets in
     `left` only prevent the deletion of their log."""
 
@@ -48,7 +48,7 @@ def compact(agent_memory: AgentMemory, older_than: date) -> Compaction:
     marked bullets that cannot be promoted; the result reports them. Raises StoreError if `memory.md` cannot be written:
     then no log was deleted.
     """
-    today, readings = agent_memory.now().date(), dict[date, _Reading]()
+    today, readings = agent_memory.now().date(), dict[date, _LogSnapshot]()
     # Reading may take long and needs no lock; changed files are read again under the lock.
     with contextlib.suppress(StoreError), agent_memory.looked_at() as folder, _logs(folder) as logs:
         readings = _read(agent_memory.agent_id, logs, today, {})
@@ -74,7 +74,9 @@ def _logs(folder: Folder | None) -> Iterator[Folder | None]:
         yield logs
 
 
-def _read(agent_id: str, logs: Folder | None, today: date, known: Mapping[date, _Reading]) -> dict[date, _Reading]:
+def _read(
+    agent_id: str, logs: Folder | None, today: date, known: Mapping[date, _LogSnapshot]
+) -> dict[date, _LogSnapshot]:
     """Return every log by its day; unchanged ones in `known` are not read again."""
     readings = {}
     for day in days(logs.names()) if logs is not None else ():
@@ -89,13 +91,13 @@ def _read(agent_id: str, logs: Folder | None, today: date, known: Mapping[date, 
     return readings
 
 
-def _reading(agent_id: str, logs: Folder, day: date, today: date, now: str) -> _Reading:
+def _reading(agent_id: str, logs: Folder, day: date, today: date, now: str) -> _LogSnapshot:
     name = f"{day.isoformat()}.md"
     path = str(logs.path / name)
     try:
         data = logs.read(name) or b""
     except StoreError as error:
-        return _Reading(now, b"", (), StoreProblem(path, error.line()))
+        return _LogSnapshot(now, b"", (), StoreProblem(path, error.line()))
     written = data.rstrip(b"\0")  # a power cut leaves zeros where data never reached the disk
     line = unreadable_line(written)
     problem = (
@@ -112,10 +114,10 @@ def _reading(agent_id: str, logs: Folder, day: date, today: date, now: str) -> _
     if left:
         why = f"line {left[0].line} is marked as long-term and cannot be copied: {left[0].why}; the log is not deleted"
         kept = StoreProblem(path, why, "warning", left[0].line)
-    return _Reading(now, sha256(data).digest(), found, problem, kept)
+    return _LogSnapshot(now, sha256(data).digest(), found, problem, kept)
 
 
-def _put(agent_memory: AgentMemory, folder: Folder, readings: Mapping[date, _Reading]) -> int:
+def _put(agent_memory: AgentMemory, folder: Folder, readings: Mapping[date, _LogSnapshot]) -> int:
     """Add missing bullets to `memory.md`; return how many."""
     count = 0
 
@@ -154,7 +156,7 @@ def _put(agent_memory: AgentMemory, folder: Folder, readings: Mapping[date, _Rea
     return count
 
 
-def _delete(logs: Folder, readings: Mapping[date, _Reading]) -> int:
+def _delete(logs: Folder, readings: Mapping[date, _LogSnapshot]) -> int:
     """Delete the logs that are unchanged since they were read; return how many."""
     logs.sweep()
     gone = 0

@@ -35,7 +35,7 @@ class MarkedBullet(NamedTuple):
     key: str
 
 
-class Left(NamedTuple):
+class UnpromotedBullet(NamedTuple):
     """A marked bullet that is not promoted: its approximate line, counted from 1, and why."""
 
     line: int
@@ -50,7 +50,7 @@ class FoundBullets(NamedTuple):
     """The marked bullets of a log: those to promote, in order, and the others."""
 
     lasting: tuple[MarkedBullet, ...]
-    left: tuple[Left, ...]
+    left: tuple[UnpromotedBullet, ...]
 
 
 def look_through(agent_id: str, log: DailyLog) -> FoundBullets:
@@ -60,7 +60,7 @@ def look_through(agent_id: str, log: DailyLog) -> FoundBullets:
     takes precedence, and its tags are added. The log is the source if none is named.
     """
     found: list[MarkedBullet] = []
-    left: list[Left] = []
+    left: list[UnpromotedBullet] = []
     if not any(map(_MARK.search, log.lines)):
         return FoundBullets((), ())
     for entry, item in zip(log.entries, log_items(agent_id, log), strict=True):
@@ -71,7 +71,7 @@ def look_through(agent_id: str, log: DailyLog) -> FoundBullets:
         for first, lines in ((entry.start, [title]), (body_at, below)):
             for bullet in _bullets(lines, annotated=entry.bullets is not None):
                 if bullet.hidden or foreign:
-                    left.append(Left(first + bullet.line + 1, _A_DELIVERYS if foreign else _HIDDEN))
+                    left.append(UnpromotedBullet(first + bullet.line + 1, _A_DELIVERYS if foreign else _HIDDEN))
                 else:
                     found.append(_lasting(item, bullet, _file(log)))
     midnight = datetime.combine(log.day, time(), UTC)
@@ -79,7 +79,7 @@ def look_through(agent_id: str, log: DailyLog) -> FoundBullets:
     for start, end in log.sections:
         for bullet in _bullets([body(line) for line in log.lines[start:end]], annotated=True):
             if bullet.hidden:
-                left.append(Left(start + bullet.line + 1, _HIDDEN))
+                left.append(UnpromotedBullet(start + bullet.line + 1, _HIDDEN))
             else:
                 found.append(_lasting(day, bullet, _file(log)))
     return FoundBullets(tuple(found), tuple(left))

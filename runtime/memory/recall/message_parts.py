@@ -19,8 +19,8 @@ from runtime.database.connection import Database
 from runtime.database.schema import threads
 from runtime.errors import NotFound
 from runtime.threads import change_log
-from runtime.threads.deletion import DELETED
 from runtime.threads.messages import Message, Messages
+from runtime.threads.removal.deletion import DELETED
 from runtime.threads.summaries import Summaries, Summary
 from runtime.threads.thread import Threads
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from datetime import UTC, date, datetime
 from functools import partial
 from typing import Final
@@ -17,12 +17,12 @@ from runtime.memory.collection.errors import rows_errors
 from runtime.memory.errors import Unsupported
 from runtime.memory.item import Item
 from runtime.memory.recall import message_parts
-from runtime.memory.recall.items import items_of
+from runtime.memory.recall.message_items import items_of
 from runtime.memory.recall.message_parts import MessagePart
 from runtime.memory.store import Store
 from runtime.memory.store_types import Changes, Inspection, ItemLocation, Part, Scan, StoreStats, position_of
-from runtime.threads.deletion import DELETED, delete_of_user
 from runtime.threads.messages import Messages
+from runtime.threads.removal.deletion import DELETED, delete_of_user
 from runtime.threads.summaries import Summaries
 from runtime.threads.thread import Thread, Threads
 
@@ -31,12 +31,15 @@ class RecallStore(Store):
     """The messages and summaries of all threads of a database. An item is a chunk of a message, with the thread as its
     project and session.
 
-    Reasoning, calls of tools and events have no items. A deleted message, thread or user has none any more.
+    Reasoning, calls of tools, events and outputs that repeat what is stored here have no items. A deleted message,
+    thread or user has none any more.
     """
 
-    def __init__(self, database: Database, clock: Clock = SYSTEM) -> None:
+    def __init__(self, database: Database, clock: Clock = SYSTEM, quoting: Collection[str] = frozenset()) -> None:
+        """`quoting`: names of tools whose outputs repeat what is stored here."""
         super().__init__(clock)
         self._database = database
+        self.quoting = quoting
         self._sources = Threads(database, clock), Messages(database, clock), Summaries(database, clock)
 
     @property
@@ -67,7 +70,7 @@ class RecallStore(Store):
             found = await message_parts.read(self._sources, MessagePart(*part))
             subjects = await message_parts.subjects(self._database, found)
             # Decrypted in the event loop, a part at a time; chunks and secrets are found in a thread.
-            items = await asyncio.to_thread(items_of, part.agent_id, found, subjects)
+            items = await asyncio.to_thread(items_of, part.agent_id, found, subjects, self.quoting)
             return [(item, None) for item in items]
 
     async def scan(self, wanted: Scan | None = None) -> AsyncIterator[Item]:
@@ -114,7 +117,7 @@ class RecallStore(Store):
             return await delete_of_user(self._database, user_id, agent_id)
 
 
-_ITEMS: Final = 3
+_ITEMS: Final = 4
 """Version of the items that a part has, in every revision. After it has changed, indexes read every part again."""
 _errors = partial(rows_errors, "messages", "a message")
 _BEGUN: Final = (threads.c.kind != DELETED) & (threads.c.length > 0)

@@ -53,7 +53,7 @@ WriteRequest = Write | Mark | OperationFailure | Cleanup | Forget
 
 
 @dataclass
-class Done:
+class OperationResult:
     """The result of one operation: written items, notes of records to send, and the number of deleted records."""
 
     written: tuple[Item, ...] = ()
@@ -62,9 +62,9 @@ class Done:
 
 
 @dataclass
-class Performed:
+class OperationResults:
     """The results of several operations: each one's outcome, appends to report, and faults that lost nothing."""
 
-    outcomes: list[Done | Exception]
+    outcomes: list[OperationResult | Exception]
     appends: list[Append] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)

@@ -15,7 +15,7 @@ from runtime.memory.records.files.atomic_files import flush, publish, stage
 from runtime.memory.records.files.day_tail import part_of
 from runtime.memory.records.files.name_index import RecordNameIndex
 from runtime.memory.records.files.record import NOT_CONFIGURED, PENDING, DamagedRecord, decode, encode
-from runtime.memory.records.operations import Mark, OperationFailure, Performed
+from runtime.memory.records.operations import Mark, OperationFailure, OperationResults
 from runtime.memory.store_types import Append
 
 
@@ -35,7 +35,7 @@ def write_failure(folder: Folder, work: OperationFailure, now: datetime, clock: 
 
 
 def mark(
-    folder: Folder, agent_id: str, name_index: RecordNameIndex, work: Mark, now: datetime, result: Performed
+    folder: Folder, agent_id: str, name_index: RecordNameIndex, work: Mark, now: datetime, result: OperationResults
 ) -> None:
     """Write down the result of sending a record, and last of all delete its note if it is final."""
     name = work.note.record

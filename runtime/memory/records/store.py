@@ -23,7 +23,15 @@ from runtime.memory.records import gates as gate
 from runtime.memory.records.files.day_tail import part_of
 from runtime.memory.records.files.outbox import Note
 from runtime.memory.records.files.record import fields_of, fixed_id
-from runtime.memory.records.operations import Cleanup, Done, Forget, Mark, OperationFailure, Write, WriteRequest
+from runtime.memory.records.operations import (
+    Cleanup,
+    Forget,
+    Mark,
+    OperationFailure,
+    OperationResult,
+    Write,
+    WriteRequest,
+)
 from runtime.memory.records.options import RecordsOptions
 from runtime.memory.records.reader import RecordReader
 from runtime.memory.records.readiness import problems_of
@@ -70,7 +78,7 @@ class RecordsStore(FileStore[RecordReader]):
 
     def __init__(self, root: Path, clock: Clock = SYSTEM) -> None:
         super().__init__(root, clock, RecordReader)
-        self._groups: dict[str, tuple[RecordWriter, WriteBatcher[WriteRequest, Done]]] = {}
+        self._groups: dict[str, tuple[RecordWriter, WriteBatcher[WriteRequest, OperationResult]]] = {}
         self._sync = RemoteSync(str(self.root), clock, self._claim, self._outgoing, self._mark)
         self._options = RecordsOptions()
         self._given: Variant | None = None
@@ -208,7 +216,7 @@ class RecordsStore(FileStore[RecordReader]):
     async def _forget_user(self, user_id: str, agent_id: str) -> int:
         return (await self._group(legal(agent_id)).put(Forget(user_id))).forgotten
 
-    def _group(self, agent_id: str) -> WriteBatcher[WriteRequest, Done]:
+    def _group(self, agent_id: str) -> WriteBatcher[WriteRequest, OperationResult]:
         found = self._groups.pop(agent_id, None)
         if found is None:
             writer = RecordWriter(self.root, agent_id, self._clock, self._reader.name_index(agent_id))
@@ -220,7 +228,9 @@ class RecordsStore(FileStore[RecordReader]):
                 del self._groups[name]
         return found[1]
 
-    async def _perform(self, writer: RecordWriter, operations: Sequence[WriteRequest]) -> Sequence[Done | Exception]:
+    async def _perform(
+        self, writer: RecordWriter, operations: Sequence[WriteRequest]
+    ) -> Sequence[OperationResult | Exception]:
         failed_before = self._fatal is not None
         try:
             result = await self._writing(writer.perform, operations)
@@ -233,7 +243,7 @@ class RecordsStore(FileStore[RecordReader]):
         for append in result.appends:
             self._notify_append(append)
         for outcome in result.outcomes:
-            if isinstance(outcome, Done):
+            if isinstance(outcome, OperationResult):
                 self._sync.add(outcome.notes)
         if writer.behind:
             self._index_later([writer.agent_id])

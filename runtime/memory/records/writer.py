@@ -31,11 +31,11 @@ from runtime.memory.records.files.record import DamagedRecord, decode, encode, f
 from runtime.memory.records.files.recovery import recover
 from runtime.memory.records.operations import (
     Cleanup,
-    Done,
     Forget,
     Mark,
     OperationFailure,
-    Performed,
+    OperationResult,
+    OperationResults,
     Write,
     WriteRequest,
 )
@@ -46,7 +46,7 @@ AT_ONCE = 256
 """Number of records in a folder up to which `index.json` is written with every write; beyond it, a moment later."""
 
 
-class _Staged(NamedTuple):
+class _StagedRecord(NamedTuple):
     """A record on disk that is not published yet."""
 
     operation: int
@@ -74,10 +74,10 @@ class RecordWriter:
         """True if `index.json` has still to be written."""
         return self._index.behind > 0
 
-    def perform(self, operations: Sequence[WriteRequest]) -> Performed:
+    def perform(self, operations: Sequence[WriteRequest]) -> OperationResults:
         """Do all operations under one lock, the writes first and together. Raises an error that prevents all of
         them."""
-        result = Performed([Done() for _ in operations])
+        result = OperationResults([OperationResult() for _ in operations])
         writes = [(number, operation) for number, operation in enumerate(operations) if isinstance(operation, Write)]
         create = any(isinstance(operation, Write | OperationFailure) for operation in operations)
         with self._held(create=create) as folder:
@@ -95,7 +95,7 @@ class RecordWriter:
                         case Cleanup():
                             self._tidy(folder, operation)
                         case Forget():
-                            result.outcomes[number] = Done(forgotten=self._forget(folder, operation.user_id))
+                            result.outcomes[number] = OperationResult(forgotten=self._forget(folder, operation.user_id))
                 except FsyncFailed:
                     raise
                 except StoreError as error:
@@ -116,7 +116,7 @@ class RecordWriter:
 
     # Writing
 
-    def _keep(self, folder: Folder, writes: Sequence[tuple[int, Write]], result: Performed) -> None:
+    def _keep(self, folder: Folder, writes: Sequence[tuple[int, Write]], result: OperationResults) -> None:
         with contextlib.ExitStack() as stack:
             proofs = folder.child(evidence.FOLDER, create=True)
             assert proofs is not None
@@ -137,7 +137,7 @@ class RecordWriter:
         for each in kept:
             self._index.add(each.name, each.item)
             done = result.outcomes[each.operation]
-            assert isinstance(done, Done)
+            assert isinstance(done, OperationResult)
             done.written += (each.item,)
             done.notes += (each.note,) if each.note is not None else ()
         result.appends += self._day_tail.appends([(each.name, each.item) for each in kept], before)
@@ -151,8 +151,8 @@ class RecordWriter:
 
     def _stage_all(
         self, folder: Folder, proofs: Folder, waiting: Folder | None, writes: Sequence[tuple[int, Write]]
-    ) -> list[_Staged]:
-        kept: list[_Staged] = []
+    ) -> list[_StagedRecord]:
+        kept: list[_StagedRecord] = []
         ids: set[str] = set()
         try:
             for number, operation in writes:
@@ -170,7 +170,7 @@ class RecordWriter:
 
     def _stage(
         self, folder: Folder, proofs: Folder, waiting: Folder | None, number: int, item: Item,
-        gates: dict[str, str], kept: list[_Staged],
+        gates: dict[str, str], kept: list[_StagedRecord],
     ) -> None:  # fmt: skip
         name, now = name_of(item), self._now()
         fields = fields_of(item, gates, remote=waiting is not None)
@@ -188,9 +188,11 @@ class RecordWriter:
             failed.callback(discard, proofs, proof)
             partial = stage(folder, name, data)
             failed.pop_all()
-        kept.append(_Staged(number, item, name, len(data), partial, (proof, event), note))
+        kept.append(_StagedRecord(number, item, name, len(data), partial, (proof, event), note))
 
-    def _publish_all(self, folder: Folder, proofs: Folder, waiting: Folder | None, kept: Sequence[_Staged]) -> None:
+    def _publish_all(
+        self, folder: Folder, proofs: Folder, waiting: Folder | None, kept: Sequence[_StagedRecord]
+    ) -> None:
         try:
             self._write_stamp(folder)
             for each in kept:
@@ -208,7 +210,7 @@ class RecordWriter:
                 publish(proofs, *each.event)
         flush(proofs)
 
-    def _take_back(self, folder: Folder, proofs: Folder, waiting: Folder | None, kept: Sequence[_Staged]) -> None:
+    def _take_back(self, folder: Folder, proofs: Folder, waiting: Folder | None, kept: Sequence[_StagedRecord]) -> None:
         for each in kept:
             discard(folder, each.partial)
             discard(proofs, each.event[0])
@@ -235,7 +237,7 @@ class RecordWriter:
                 return None
         return item.changed(memory_id=uuid7(self._clock))
 
-    def _revisions(self, kept: Sequence[_Staged]) -> dict[date, str | None]:
+    def _revisions(self, kept: Sequence[_StagedRecord]) -> dict[date, str | None]:
         return {day: self.name_index.revision(day) for day in {each.item.timestamp.date() for each in kept}}
 
     def _tidy(self, folder: Folder, operation: Cleanup) -> None:
@@ -255,7 +257,7 @@ class RecordWriter:
         return len(names)
 
     @contextlib.contextmanager
-    def _forgiven(self, result: Performed) -> Iterator[None]:
+    def _forgiven(self, result: OperationResults) -> Iterator[None]:
         """Report an error beside a stored record as a fault: its write has succeeded."""
         try:
             yield

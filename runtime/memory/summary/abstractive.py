@@ -32,7 +32,7 @@ _CHARACTERS_A_WORD: Final = 40
 _NOT_SHOWN: Final = re.compile("[\\s\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]+")
 
 
-class Written(NamedTuple):
+class ModelSummary(NamedTuple):
     """A summary, and the row and model that wrote it, as `ollama/llama3.1:8b`."""
 
     text: str
@@ -48,7 +48,7 @@ async def write(
     end: datetime,
     max_words: int,
     owner: CallOwner,
-) -> Written:
+) -> ModelSummary:
     """Return the model's summary of the items, `max_words` words at most; empty if it answers nothing.
 
     Raises ModelUnavailable, ModelRefused.
@@ -57,7 +57,7 @@ async def write(
     tokens = max_words * _TOKENS_A_WORD + _TOKENS_BESIDES
     system = _SYSTEM.format(max_words=max_words)
     reply = await model.generate(prompt, system=system, max_tokens=tokens, owner=owner, purpose="summary")
-    return Written(bounded(reply.text, max_words), reply.model)
+    return ModelSummary(bounded(reply.text, max_words), reply.model)
 
 
 def prompt_of(items: Sequence[Item], *, project_id: str, start: datetime, end: datetime) -> str:

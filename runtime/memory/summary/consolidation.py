@@ -15,7 +15,7 @@ from runtime.memory.keyed_lock import KeyedLock
 from runtime.memory.open_memory import OpenMemory
 from runtime.memory.store_types import Scan
 from runtime.memory.succession import HiddenItems, changes_among
-from runtime.memory.summary.abstractive import Written, bounded, write
+from runtime.memory.summary.abstractive import ModelSummary, bounded, write
 from runtime.memory.summary.extractive import extract
 from runtime.memory.summary.key import TAG, content_of, is_summary, key_tag, summary_key
 from runtime.models.budgets.limits import BudgetExceeded
@@ -37,7 +37,7 @@ class NothingToSummarise(UsageError):  # noqa: N818 - it says what is the case
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class SummaryRequest:
     """The criteria of a summary, and how it is made."""
 
     collection: str
@@ -101,7 +101,7 @@ class Summary(NamedTuple):
     not_configured: bool = False
 
 
-async def consolidate(memory: OpenMemory, wanted: Wanted, now: datetime, *, owner: CallOwner) -> Summary:
+async def consolidate(memory: OpenMemory, wanted: SummaryRequest, now: datetime, *, owner: CallOwner) -> Summary:
     """Return the stored summary for these criteria; create and store it if missing. `owner`: for whom a model is
     called.
 
@@ -136,7 +136,7 @@ async def consolidate(memory: OpenMemory, wanted: Wanted, now: datetime, *, owne
         return Summary(kept, written.made, written.fell_back, left_out=left_out, not_configured=not_configured)
 
 
-async def _sources(memory: OpenMemory, wanted: Wanted) -> AsyncIterator[Item]:
+async def _sources(memory: OpenMemory, wanted: SummaryRequest) -> AsyncIterator[Item]:
     """Yield the items to summarize, oldest first, and one more than the limit if there is one. Summaries are left out
     unless their tag is asked for, and items that a newer one replaced or that were withdrawn always."""
     # Items written by agents name no project and belong to the default one.
@@ -164,7 +164,7 @@ async def _sources(memory: OpenMemory, wanted: Wanted) -> AsyncIterator[Item]:
             yield item
 
 
-async def _existing(memory: OpenMemory, wanted: Wanted, key: str) -> Item | None:
+async def _existing(memory: OpenMemory, wanted: SummaryRequest, key: str) -> Item | None:
     """Return the user's summary of exactly these items, found by its source or, as that may have been changed, by its
     tag."""
     mine = Scan(
@@ -186,7 +186,7 @@ def _made(summary: Item) -> MadeSummary:
     return MadeSummary(provider, model) if stroke else MadeSummary()
 
 
-def _is_made_as(there: Item, wanted: Wanted) -> bool:
+def _is_made_as(there: Item, wanted: SummaryRequest) -> bool:
     """True if an existing summary was made in the wanted way."""
     made = _made(there)
     if wanted.without_model:
@@ -198,11 +198,11 @@ def _is_made_as(there: Item, wanted: Wanted) -> bool:
     )
 
 
-def _most_words(memory: OpenMemory, wanted: Wanted) -> int:
+def _most_words(memory: OpenMemory, wanted: SummaryRequest) -> int:
     return wanted.max_words or memory.block.summarize.max_words or MAX_WORDS
 
 
-class _Written(NamedTuple):
+class _SummaryText(NamedTuple):
     """A text, how it was made, and why not by a model."""
 
     text: str
@@ -210,7 +210,9 @@ class _Written(NamedTuple):
     fell_back: str | None = None
 
 
-async def _written(memory: OpenMemory, items: list[Item], wanted: Wanted, max_words: int, owner: CallOwner) -> _Written:
+async def _written(
+    memory: OpenMemory, items: list[Item], wanted: SummaryRequest, max_words: int, owner: CallOwner
+) -> _SummaryText:
     """Raises ModelUnavailable, ModelRefused, BudgetExceeded if a model is required."""
     fell_back = None
     if not wanted.without_model:
@@ -219,14 +221,14 @@ async def _written(memory: OpenMemory, items: list[Item], wanted: Wanted, max_wo
             if chosen is not None:
                 text, author = await _abstract(chosen, items, wanted, max_words, owner)
                 provider, _, model = author.partition("/")
-                return _Written(text, MadeSummary(provider, model))
+                return _SummaryText(text, MadeSummary(provider, model))
         except (ModelUnavailable, ModelRefused, BudgetExceeded) as error:
             if wanted.strategy == "abstractive":
                 raise
             fell_back = error.line()
     texts = [item.text for item in items]
     # Texts may consist of full stops only.
-    return _Written(extract(texts, max_words) or bounded(" ".join(texts), max_words), MadeSummary(), fell_back)
+    return _SummaryText(extract(texts, max_words) or bounded(" ".join(texts), max_words), MadeSummary(), fell_back)
 
 
 def _is_configured(memory: OpenMemory) -> bool:
@@ -236,7 +238,7 @@ def _is_configured(memory: OpenMemory) -> bool:
     return memory.block.summarize.model is not None
 
 
-def _chosen(memory: OpenMemory, wanted: Wanted) -> ModelClient | None:
+def _chosen(memory: OpenMemory, wanted: SummaryRequest) -> ModelClient | None:
     """Return the model to use, or None. Raises ModelUnavailable."""
     model = memory.summarizer
     if not wanted.by_model and (model is None or not _is_configured(memory)):
@@ -256,7 +258,9 @@ def _chosen(memory: OpenMemory, wanted: Wanted) -> ModelClient | None:
     return model.alone(wanted.model)
 
 
-async def _abstract(model: ModelClient, items: list[Item], wanted: Wanted, max_words: int, owner: CallOwner) -> Written:
+async def _abstract(
+    model: ModelClient, items: list[Item], wanted: SummaryRequest, max_words: int, owner: CallOwner
+) -> ModelSummary:
     """Return the model's summary of the items. Raises ModelUnavailable, ModelRefused, BudgetExceeded."""
     if not await model.reachable():
         raise ModelUnavailable(f"the model {model.name} does not answer", hint="check that it is running")
@@ -274,7 +278,9 @@ async def _abstract(model: ModelClient, items: list[Item], wanted: Wanted, max_w
     return written
 
 
-def _summary(wanted: Wanted, key: str, items: list[Item], written: _Written, content: str, now: datetime) -> Item:
+def _summary(
+    wanted: SummaryRequest, key: str, items: list[Item], written: _SummaryText, content: str, now: datetime
+) -> Item:
     given = (tag for tag in wanted.tags if not is_summary((tag,)))
     return Item(
         project_id=wanted.project_id,
@@ -291,7 +297,7 @@ def _summary(wanted: Wanted, key: str, items: list[Item], written: _Written, con
     )
 
 
-async def _keep(memory: OpenMemory, wanted: Wanted, key: str, there: Item | None, summary: Item) -> Item:
+async def _keep(memory: OpenMemory, wanted: SummaryRequest, key: str, there: Item | None, summary: Item) -> Item:
     """Store the summary, in place of an existing one or as a new one. If another process was faster, return the summary
     that it stored."""
     if there is not None:

@@ -17,11 +17,11 @@ from runtime.identity.user_settings import NO_LIMIT, UserSettings, UserSettingsS
 from runtime.models.budgets.ledger import (
     LEDGER,
     Answer,
-    Begun,
-    Busy,
-    Ended,
-    Granted,
-    Wanted,
+    BudgetBusy,
+    CallEnd,
+    CallStart,
+    Grant,
+    RunStart,
     reserved,
     runs_in,
     used,
@@ -30,11 +30,11 @@ from runtime.models.budgets.ledger import (
 from runtime.models.budgets.limits import (
     HOUR_MS,
     UNLIMITED,
+    Amount,
     BudgetExceeded,
     LimitName,
     Limits,
     Total,
-    Used,
     day_of,
     exceeded,
     without_price,
@@ -45,7 +45,7 @@ BUSY_SECONDS: Final = 30.0
 _LOOK_SECONDS: Final = (0.1, 0.2, 0.5, 1.0)
 
 
-class Asked(NamedTuple):
+class CallEstimate(NamedTuple):
     """A call that is about to begin. `tokens`: it may use at most. `cost`: in 1e-9 US dollars, by the prices of the
     program; None without. `model`: as messages name it."""
 
@@ -66,8 +66,8 @@ class State(NamedTuple):
     hour; None without a limit of runs, as they are not counted then."""
 
     limits: Limits
-    used: Used
-    reserved: Used
+    used: Amount
+    reserved: Amount
     runs: int | None
 
 
@@ -96,9 +96,9 @@ class Budgets:
         self.on_exceeded: Callable[[LimitName], None] = lambda limit: None
         """Called with the limit when it does not allow a call or a run."""
 
-    async def reserve(self, user_id: str, agent: str | None, asked: Callable[[], Asked]) -> Reservation | None:
+    async def reserve(self, user_id: str, agent: str | None, asked: Callable[[], CallEstimate]) -> Reservation | None:
         """Reserve what a call may use; None if nothing limits the call. Its end has to be stored in any case, see
-        `Ended`.
+        `CallEnd`.
 
         Waits a while for calls that have not ended, if what they reserved is too much. Raises BudgetExceeded,
         `Unavailable`.
@@ -111,13 +111,13 @@ class Budgets:
             if call.cost is None and each.cost_per_day is not None:
                 self.on_exceeded("cost_per_day")
                 raise without_price(total, each, call.model, now)
-        return await self._reserved(limits, Used(call.tokens, call.cost or 0))
+        return await self._reserved(limits, Amount(call.tokens, call.cost or 0))
 
-    async def _reserved(self, limits: Mapping[Total, Limits], most: Used) -> Reservation:
+    async def _reserved(self, limits: Mapping[Total, Limits], most: Amount) -> Reservation:
         reservation = uuid7(self._clock)
         until, looks = self._clock.monotonic() + BUSY_SECONDS, 0
         while True:
-            wanted = Wanted(reservation, limits, most, milliseconds(self._clock))
+            wanted = CallStart(reservation, limits, most, milliseconds(self._clock))
             try:
                 answer = await self._database.commits.store(LEDGER, wanted)
             except BudgetExceeded as error:
@@ -126,9 +126,9 @@ class Budgets:
             except BaseException:
                 # It may be stored all the same, and nothing is called. What cannot be taken back counts for its day.
                 with suppress(Unavailable):
-                    self._database.commits.put(LEDGER, Ended(None, reservation=reservation)).add_done_callback(_seen)
+                    self._database.commits.put(LEDGER, CallEnd(None, reservation=reservation)).add_done_callback(_seen)
                 raise
-            if not isinstance(answer, Busy):
+            if not isinstance(answer, BudgetBusy):
                 self._note(answer, wanted.now)
                 return Reservation(reservation, wanted.now)
             if self._clock.monotonic() >= until:
@@ -138,7 +138,7 @@ class Budgets:
             looks += 1
 
     def _note(self, answer: Answer, now: int) -> None:
-        assert isinstance(answer, Granted)
+        assert isinstance(answer, Grant)
         for total, share in answer.shares.items():
             if total.agent:
                 self._shares[total.agent] = day_of(now), share
@@ -159,7 +159,7 @@ class Budgets:
         }
         if not limits:
             return
-        begun = Begun(run_id, limits, milliseconds(self._clock), calls)
+        begun = RunStart(run_id, limits, milliseconds(self._clock), calls)
         try:
             await self._database.commits.store(LEDGER, begun)
         except BudgetExceeded as error:

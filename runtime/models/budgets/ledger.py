@@ -14,15 +14,15 @@ from sqlalchemy import Connection, func, select, tuple_
 
 from runtime.database import bulk
 from runtime.database.bulk import Statement
-from runtime.database.group_commit import Plain, Stage
+from runtime.database.group_commit import PlainWrites, Stage
 from runtime.database.schema import reservations, runs, usage, usage_totals
 from runtime.models.budgets.limits import (
     HOUR_MS,
+    Amount,
     BudgetExceeded,
     LimitName,
     Limits,
     Total,
-    Used,
     day_of,
     exceeded,
     too_large,
@@ -39,28 +39,28 @@ Key = tuple[str, str, int]
 """Of a total and its day."""
 
 
-class Ended(NamedTuple):
+class CallEnd(NamedTuple):
     """A call that ended, or is known not to have begun. `row`: of the table `usage`; None: nothing was called.
     `again`: the row may be stored already. `reservation`: of the call, with what it used until then."""
 
     row: tuple[Any, ...] | None
     totals: tuple[Total, ...] = ()
     day: int = 0
-    used: Used = Used()
+    used: Amount = Amount()
     reservation: str | None = None
     again: bool = False
 
 
-class Wanted(NamedTuple):
+class CallStart(NamedTuple):
     """A call that is about to begin, at `now` (Unix milliseconds). `most`: what it may use."""
 
     id: str
     limits: Mapping[Total, Limits]
-    most: Used
+    most: Amount
     now: int
 
 
-class Begun(NamedTuple):
+class RunStart(NamedTuple):
     """A run, by its id, that is about to begin, or goes on. `calls`: it calls models, whose limits must not be used
     up."""
 
@@ -70,58 +70,58 @@ class Begun(NamedTuple):
     calls: bool
 
 
-class Busy(NamedTuple):
+class BudgetBusy(NamedTuple):
     """Not granted: only what calls that have not ended may use is too much. They may use less."""
 
     error: BudgetExceeded
 
 
-class Granted(NamedTuple):
+class Grant(NamedTuple):
     """A call may begin. `shares`: what each of its totals has used or reserved of its limits per day, from 0 to 1."""
 
     shares: Mapping[Total, float]
 
 
-Item = Ended | Wanted | Begun
-Answer = Granted | Busy | None
+Item = CallEnd | CallStart | RunStart
+Answer = Grant | BudgetBusy | None
 """None: done, or the run may begin."""
 
 
 def _apply(connection: Connection, items: Sequence[Item]) -> list[Answer | Exception]:
-    counted = _lock_runs(connection, [each.id for each in items if isinstance(each, Begun)])
-    ended = _insert(connection, [each for each in items if isinstance(each, Ended)])
+    counted = _lock_runs(connection, [each.id for each in items if isinstance(each, RunStart)])
+    ended = _insert(connection, [each for each in items if isinstance(each, CallEnd)])
     over = {each.reservation for each in ended}
     # A call that was cancelled meanwhile is in the same transaction as its end, and reserves nothing.
-    asked = [each for each in items if not isinstance(each, Ended) and each.id not in over]
+    asked = [each for each in items if not isinstance(each, CallEnd) and each.id not in over]
     # Keys that are only asked for are locked too.
     _add(connection, _changes(ended), {key for each in asked for key in _keys(each)})
     bulk.delete(connection, reservations, "id", _reservations(ended))
     if not asked:
         return [None] * len(items)
-    book = _Book(connection, asked, counted)
+    book = _Ledger(connection, asked, counted)
     answers: list[Answer | Exception] = [
-        None if isinstance(each, Ended) or each.id in over else book.decide(each) for each in items
+        None if isinstance(each, CallEnd) or each.id in over else book.decide(each) for each in items
     ]
     book.store()
     return answers
 
 
-def _plainly(items: Sequence[Item]) -> Plain[Answer] | None:
+def _plainly(items: Sequence[Item]) -> PlainWrites[Answer] | None:
     """Return the rows of calls that had no reservation as plain statements."""
-    ended = [each for each in items if isinstance(each, Ended) and each.row and not (each.again or each.reservation)]
+    ended = [each for each in items if isinstance(each, CallEnd) and each.row and not (each.again or each.reservation)]
     if len(ended) < len(items):
         return None
     statements = bulk.inserting("sqlite", usage, USAGE_COLUMNS, [each.row for each in ended if each.row is not None])
-    return Plain([*statements, *_adding("sqlite", _changes(ended))], [None] * len(ended))
+    return PlainWrites([*statements, *_adding("sqlite", _changes(ended))], [None] * len(ended))
 
 
 LEDGER: Final[Stage[Item, Answer]] = Stage(10, _apply, _plainly)
 
 
-class _Book:
+class _Ledger:
     """The totals, reservations and runs that items ask for, as they are under the locks."""
 
-    def __init__(self, connection: Connection, asked: Sequence[Wanted | Begun], counted: set[str]) -> None:
+    def __init__(self, connection: Connection, asked: Sequence[CallStart | RunStart], counted: set[str]) -> None:
         """`counted`: runs that were counted before."""
         self._connection = connection
         self._counted = counted
@@ -132,21 +132,21 @@ class _Book:
         self._reserved = reserved(connection, keys)
         self._runs: Counter[tuple[Total, int]] = Counter()
         for each in asked:
-            if isinstance(each, Begun):
+            if isinstance(each, RunStart):
                 self._count_runs(each)
 
-    def _count_runs(self, item: Begun) -> None:
+    def _count_runs(self, item: RunStart) -> None:
         hour = item.now // HOUR_MS
         for total, limits in item.limits.items():
             if limits.runs_per_hour is not None and (total, hour) not in self._runs:
                 self._runs[total, hour] = runs_in(self._connection, total, hour)
 
-    def decide(self, item: Wanted | Begun) -> Answer | BudgetExceeded:
+    def decide(self, item: CallStart | RunStart) -> Answer | BudgetExceeded:
         """Grant an item, or say why not."""
-        return self._reserve(item) if isinstance(item, Wanted) else self._begin(item)
+        return self._reserve(item) if isinstance(item, CallStart) else self._begin(item)
 
-    def _reserve(self, item: Wanted) -> Answer | BudgetExceeded:
-        busy: Busy | None = None
+    def _reserve(self, item: CallStart) -> Answer | BudgetExceeded:
+        busy: BudgetBusy | None = None
         for total, limits in item.limits.items():
             key = (*total, day_of(item.now))
             for name, most, done, held in zip(_DAILY, item.most, self._used[key], self._reserved[key], strict=True):
@@ -158,10 +158,10 @@ class _Book:
                 error = exceeded(total, limits, name, item.now)
                 if done + most > limit:
                     return error
-                busy = Busy(error)
+                busy = BudgetBusy(error)
         return busy or self._grant(item)
 
-    def _grant(self, item: Wanted) -> Granted:
+    def _grant(self, item: CallStart) -> Grant:
         shares = {}
         for total, limits in item.limits.items():
             key = (*total, day_of(item.now))
@@ -169,9 +169,9 @@ class _Book:
             self._made.append((item.id, *key, *item.most))
             counted = zip(limits, self._used[key].plus(self._reserved[key]), strict=False)
             shares[total] = max(number / limit for limit, number in counted if limit is not None)
-        return Granted(shares)
+        return Grant(shares)
 
-    def _begin(self, item: Begun) -> BudgetExceeded | None:
+    def _begin(self, item: RunStart) -> BudgetExceeded | None:
         hour = item.now // HOUR_MS
         for total, limits in item.limits.items():
             if item.calls and (error := used_up(total, limits, self._used[*total, day_of(item.now)], item.now)):
@@ -196,7 +196,7 @@ class _Book:
 _DAILY: Final[tuple[LimitName, ...]] = ("tokens_per_day", "cost_per_day")
 
 
-def used_up(total: Total, limits: Limits, used: Used, now: int) -> BudgetExceeded | None:
+def used_up(total: Total, limits: Limits, used: Amount, now: int) -> BudgetExceeded | None:
     """Return the error of a total that allows no call any more at `now` (Unix milliseconds); None if it does."""
     for name, number in zip(_DAILY, used, strict=True):
         limit = getattr(limits, name)
@@ -205,19 +205,19 @@ def used_up(total: Total, limits: Limits, used: Used, now: int) -> BudgetExceede
     return None
 
 
-def used(connection: Connection, keys: Sequence[Key]) -> defaultdict[Key, Used]:
+def used(connection: Connection, keys: Sequence[Key]) -> defaultdict[Key, Amount]:
     """Return what calls used that have ended, by total and day."""
     found = bulk.find(connection, usage_totals, _TOTAL, ("tokens", "cost"), keys)
-    return defaultdict(Used, {(row[0], row[1], row[2]): Used(*row[3:]) for row in found})
+    return defaultdict(Amount, {(row[0], row[1], row[2]): Amount(*row[3:]) for row in found})
 
 
-def reserved(connection: Connection, keys: Sequence[Key]) -> defaultdict[Key, Used]:
+def reserved(connection: Connection, keys: Sequence[Key]) -> defaultdict[Key, Amount]:
     """Return what calls may use that have not ended, by total and day."""
     key = [reservations.c[name] for name in _TOTAL]
     sums = [func.sum(reservations.c[name]) for name in ("tokens", "cost")]
     query = select(*key, *sums).where(tuple_(*key).in_(keys)).group_by(*key)
     found = connection.execute(query) if keys else ()
-    return defaultdict(Used, {(row[0], row[1], row[2]): Used(int(row[3]), int(row[4])) for row in found})
+    return defaultdict(Amount, {(row[0], row[1], row[2]): Amount(int(row[3]), int(row[4])) for row in found})
 
 
 def runs_in(connection: Connection, total: Total, hour: int) -> int:
@@ -227,7 +227,7 @@ def runs_in(connection: Connection, total: Total, hour: int) -> int:
     return int(connection.execute(select(func.count()).where(whose, within)).scalar_one())
 
 
-def _keys(item: Wanted | Begun) -> Iterable[Key]:
+def _keys(item: CallStart | RunStart) -> Iterable[Key]:
     return ((*total, day_of(item.now)) for total in item.limits)
 
 
@@ -238,7 +238,7 @@ def _lock_runs(connection: Connection, run_ids: Sequence[str]) -> set[str]:
     return {row[0] for row in found if row[1] is not None}
 
 
-def _insert(connection: Connection, ended: Sequence[Ended]) -> list[Ended]:
+def _insert(connection: Connection, ended: Sequence[CallEnd]) -> list[CallEnd]:
     """Insert the rows of these calls; return the calls whose end was not stored before."""
     new = [each for each in ended if not each.again]
     bulk.insert(connection, usage, USAGE_COLUMNS, [each.row for each in new if each.row is not None])
@@ -249,12 +249,12 @@ def _insert(connection: Connection, ended: Sequence[Ended]) -> list[Ended]:
     return new + [each for each in ended if each.again and (each.row is None or was_missing(each.row))]
 
 
-def _reservations(ended: Iterable[Ended]) -> list[str]:
+def _reservations(ended: Iterable[CallEnd]) -> list[str]:
     return [each.reservation for each in ended if each.reservation is not None]
 
 
-def _changes(ended: Iterable[Ended]) -> dict[Key, Used]:
-    changes: defaultdict[Key, Used] = defaultdict(Used)
+def _changes(ended: Iterable[CallEnd]) -> dict[Key, Amount]:
+    changes: defaultdict[Key, Amount] = defaultdict(Amount)
     for each in ended:
         if any(each.used):
             for total in each.totals:
@@ -262,12 +262,12 @@ def _changes(ended: Iterable[Ended]) -> dict[Key, Used]:
     return changes
 
 
-def _add(connection: Connection, changes: Mapping[Key, Used], locked: Iterable[Key]) -> None:
-    for statement in _adding(connection.dialect.name, {**dict.fromkeys(locked, Used()), **changes}):
+def _add(connection: Connection, changes: Mapping[Key, Amount], locked: Iterable[Key]) -> None:
+    for statement in _adding(connection.dialect.name, {**dict.fromkeys(locked, Amount()), **changes}):
         connection.exec_driver_sql(statement.sql, statement.parameters)
 
 
-def _adding(dialect: str, changes: Mapping[Key, Used]) -> list[Statement]:
+def _adding(dialect: str, changes: Mapping[Key, Amount]) -> list[Statement]:
     """Return the statements that add to totals, in the order of their keys, and make those that are missing."""
     rows = [(*key, *changes[key]) for key in sorted(changes)]
     return bulk.adding(dialect, usage_totals, _TOTAL, ("tokens", "cost"), rows)

@@ -76,14 +76,14 @@ class Total(NamedTuple):
         return cls("", agent)
 
 
-class Used(NamedTuple):
+class Amount(NamedTuple):
     """Tokens, and cost in 1e-9 US dollars."""
 
     tokens: int = 0
     cost: int = 0
 
-    def plus(self, other: Used) -> Used:
-        return Used(self.tokens + other.tokens, self.cost + other.cost)
+    def plus(self, other: Amount) -> Amount:
+        return Amount(self.tokens + other.tokens, self.cost + other.cost)
 
 
 class BudgetExceeded(GiveUp):
@@ -117,7 +117,7 @@ def exceeded(total: Total, limits: Limits, name: LimitName, now: int) -> BudgetE
     return BudgetExceeded(f"{_whose(total, limits, name)} is used up", limit=name, until=until, now=now, hint=hint)
 
 
-def too_large(total: Total, limits: Limits, name: LimitName, used: Used, now: int) -> BudgetExceeded:
+def too_large(total: Total, limits: Limits, name: LimitName, used: Amount, now: int) -> BudgetExceeded:
     """Return the error of a call that may use more than the limit of a whole day."""
     most = shown_tokens(used.tokens) if name == "tokens_per_day" else shown_cost(used.cost)
     message = f"{_whose(total, limits, name)} is less than one call of the model may take, {most}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Literal, NamedTuple
 
-from runtime.models.budgets.limits import Used
+from runtime.models.budgets.limits import Amount
 from runtime.models.request import Usage
 
 OWNER: Final = "owner"
@@ -41,5 +41,5 @@ class Call(NamedTuple):
     seconds: float
     outcome: Outcome
     began_at: int
-    counts: Used = Used()
+    counts: Amount = Amount()
     reservation: str | None = None

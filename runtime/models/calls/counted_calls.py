@@ -8,10 +8,11 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeVar
 
+from dslc.blocks.values.quantity import format_duration
 from runtime.clock import SYSTEM, Clock, milliseconds
 from runtime.errors import Retry
-from runtime.models.budgets.budgets import Asked, Reservation
-from runtime.models.budgets.limits import Used
+from runtime.models.budgets.budgets import CallEstimate, Reservation
+from runtime.models.budgets.limits import Amount
 from runtime.models.calls.call import Call, CallOwner, Outcome, Purpose
 from runtime.models.calls.price import Price
 from runtime.models.calls.service import Service, Services
@@ -31,7 +32,7 @@ LARGEST_TOKENS: Final = 2**31 - 1
 """Maximum number of tokens of a call that is believed."""
 
 Record = Callable[[Call], None]
-Reserve = Callable[[str, str | None, Callable[[], Asked]], Awaitable[Reservation | None]]
+Reserve = Callable[[str, str | None, Callable[[], CallEstimate]], Awaitable[Reservation | None]]
 """See `Budgets.reserve`."""
 
 
@@ -39,7 +40,7 @@ def not_recorded(_call: Call) -> None:
     """Record nothing, for calls outside of a daemon."""
 
 
-async def not_reserved(_user_id: str, _agent: str | None, _asked: Callable[[], Asked]) -> None:
+async def not_reserved(_user_id: str, _agent: str | None, _asked: Callable[[], CallEstimate]) -> None:
     """Limit nothing, for calls outside of a daemon."""
 
 
@@ -63,7 +64,7 @@ class CallKind(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Ending:
+class _CallOutcome:
     """How a call ends. `maybe_done`: see `SymbiontError`."""
 
     outcome: Outcome = "refused"
@@ -182,7 +183,7 @@ class CountedCalls:
                 raise CallFailed(f"the stream of {self.model} ended before it was complete", maybe_done=True)
 
     @asynccontextmanager
-    async def _counted(self, kind: CallKind) -> AsyncIterator[_Ending]:
+    async def _counted(self, kind: CallKind) -> AsyncIterator[_CallOutcome]:
         """Reserve what one call of the service may use, and record it, however it ends.
 
         Raises BudgetExceeded and `Unavailable`; then it does not begin.
@@ -190,7 +191,7 @@ class CountedCalls:
         if self._price is not None:
             self._price.prepare()
         reservation, most = await self._reserved(kind)
-        ending, began = _Ending(), self._clock.monotonic()
+        ending, began = _CallOutcome(), self._clock.monotonic()
         began_at = milliseconds(self._clock) if reservation is None else reservation.at
         try:
             yield ending
@@ -215,7 +216,7 @@ class CountedCalls:
                 seconds=seconds,
                 outcome=ending.outcome,
                 began_at=began_at,
-                counts=Used() if kind.most is None else self._counts(_counting(ending, usage, most)),
+                counts=Amount() if kind.most is None else self._counts(_counting(ending, usage, most)),
                 reservation=None if reservation is None else reservation.id,
             )
             self._record(call)
@@ -226,18 +227,18 @@ class CountedCalls:
         if most is None:
             return None, Usage()
 
-        def asked() -> Asked:
+        def asked() -> CallEstimate:
             sizes.append(most())
             size = sizes[0]
             tokens = (size.tokens_in or 0) + (size.tokens_out or 0)
-            return Asked(tokens, None if self._price is None else self._price.counts(size), self.name)
+            return CallEstimate(tokens, None if self._price is None else self._price.counts(size), self.name)
 
         reservation = await self._reserve(owner.user_id, owner.agent, asked)
         return reservation, sizes[0] if sizes else Usage()
 
-    def _counts(self, usage: Usage) -> Used:
+    def _counts(self, usage: Usage) -> Amount:
         cost = None if self._price is None else self._price.counts(usage)
-        return Used((usage.tokens_in or 0) + (usage.tokens_out or 0), cost or 0)
+        return Amount((usage.tokens_in or 0) + (usage.tokens_out or 0), cost or 0)
 
     @asynccontextmanager
     async def _in_time(self, until: float, seconds: float) -> AsyncIterator[None]:
@@ -247,7 +248,7 @@ class CountedCalls:
                 yield
         except TimeoutError:
             late = CallFailed(
-                f"{self.model} did not answer within {seconds:g} s",
+                f"{self.model} did not answer within {format_duration(seconds)}",
                 hint="check that it is running and not overloaded",
                 maybe_done=True,
             )
@@ -261,7 +262,7 @@ def _bounded(usage: Usage) -> Usage:
     return Usage(*(None if each is None else min(each, LARGEST_TOKENS) for each in tokens))
 
 
-def _counting(ending: _Ending, usage: Usage, most: Usage) -> Usage:
+def _counting(ending: _CallOutcome, usage: Usage, most: Usage) -> Usage:
     """Return the tokens that a call counts against limits: those that the service tells, else those that were
     reserved, unless it is known that it used none."""
     if ending.outcome == "answered":

@@ -10,13 +10,12 @@ import asyncio
 import threading
 from typing import Final, NamedTuple, Protocol
 
+from dslc.blocks.model import price_provider
 from runtime.models.budgets.limits import NANO
 from runtime.models.request import Usage
 
 # Services of models that run on one's own machine have no published prices.
-_WITHOUT_PRICES: Final = frozenset({"ollama", "local", "hashing"})
-# Rows that genai-prices calls otherwise.
-_PROVIDERS: Final = {"bedrock": "aws"}
+WITHOUT_PRICES: Final = frozenset({"ollama", "local", "hashing"})
 
 
 class Price(Protocol):
@@ -62,11 +61,11 @@ class PublishedPrice(NamedTuple):
     url: str | None
 
     def prepare(self) -> None:
-        if self.row not in _WITHOUT_PRICES:
+        if self.row not in WITHOUT_PRICES:
             _load_in_thread()
 
     def cost(self, model: str, usage: Usage) -> int | None:
-        if self.row in _WITHOUT_PRICES or (usage.tokens_in is None and usage.tokens_out is None):
+        if self.row in WITHOUT_PRICES or (usage.tokens_in is None and usage.tokens_out is None):
             return None
         try:
             import genai_prices
@@ -79,7 +78,7 @@ class PublishedPrice(NamedTuple):
             if self.url is not None:
                 found = genai_prices.calc_price(tokens, model, provider_api_url=self.url)
             else:
-                found = genai_prices.calc_price(tokens, model, provider_id=_PROVIDERS.get(self.row, self.row))
+                found = genai_prices.calc_price(tokens, model, provider_id=price_provider(self.row))
         except Exception:
             # It does not know the service, the model, or a price for such tokens. No call fails for want of a price.
             return None

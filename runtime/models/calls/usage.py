@@ -15,7 +15,7 @@ from runtime.database.connection import Database
 from runtime.database.errors import Unavailable
 from runtime.database.schema import usage
 from runtime.database.text import storable
-from runtime.models.budgets.ledger import LEDGER, Answer, Ended
+from runtime.models.budgets.ledger import LEDGER, Answer, CallEnd
 from runtime.models.budgets.limits import Total, day_of
 from runtime.models.calls.call import Call
 
@@ -59,7 +59,7 @@ class UsageLog:
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
         self._clock = clock
-        self._kept: deque[Ended] = deque()
+        self._kept: deque[CallEnd] = deque()
         self._lost = 0
 
     def add(self, call: Call) -> None:
@@ -79,7 +79,7 @@ class UsageLog:
             future.add_done_callback(partial(self._stored, ended))
         return None
 
-    def _stored(self, ended: Ended, done: asyncio.Future[Answer]) -> None:
+    def _stored(self, ended: CallEnd, done: asyncio.Future[Answer]) -> None:
         error = done.exception()
         if isinstance(error, Unavailable):
             # It may be stored nevertheless.
@@ -100,7 +100,7 @@ class UsageLog:
                 log.error("usage_not_stored", reason="the database is not available, and too many rows wait for it")
             self._lost += 1
 
-    def _ended_call(self, call: Call) -> Ended:
+    def _ended_call(self, call: Call) -> CallEnd:
         owner, tokens = call.owner, call.usage
         row = (
             uuid7(self._clock),
@@ -110,4 +110,4 @@ class UsageLog:
             *(call.cost, round(call.seconds * 1000), call.outcome, call.began_at),
         )
         totals = (Total.of_user(owner.user_id), *([Total.of_agent(owner.agent)] if owner.agent else []))
-        return Ended(row, totals, day_of(call.began_at), call.counts, call.reservation)
+        return CallEnd(row, totals, day_of(call.began_at), call.counts, call.reservation)

@@ -11,6 +11,7 @@ from botocore.config import Config
 from botocore.session import Session
 from botocore.tokens import FrozenAuthToken
 
+from runtime.models.direct.request_body import request_body
 from runtime.outbound.http import CONNECT_SECONDS
 
 # Name in a file, name of the variable, default, conversion: neither files nor variables are read.
@@ -21,8 +22,9 @@ _OWN = {
 }
 
 
-def bedrock_client(region: str, url: str, keys: Mapping[str, str], seconds: float) -> Any:
-    """Return a client of the runtime that makes each call once. `seconds`: at most for each part of an answer."""
+def bedrock_client(region: str, url: str, keys: Mapping[str, str], seconds: float, extra: Mapping[str, Any]) -> Any:
+    """Return a client of the runtime that makes each call once. `seconds`: at most for each part of an answer. `extra`:
+    fields that are added to each request."""
     token = keys.get("api_key")
     session = boto3.Session(
         botocore_session=Session(_OWN) if token is None else _TokenSession(token),
@@ -38,7 +40,14 @@ def bedrock_client(region: str, url: str, keys: Mapping[str, str], seconds: floa
         proxies={},
         signature_version="bearer" if token is not None else None,
     )
-    return session.client("bedrock-runtime", config=config, endpoint_url=url)
+    client = session.client("bedrock-runtime", config=config, endpoint_url=url)
+
+    def extend(params: dict[str, Any], **_: Any) -> None:
+        params["body"] = request_body(params["body"], extra)
+
+    # Before the request is signed.
+    client.meta.events.register("before-call.bedrock-runtime", extend)
+    return client
 
 
 class _TokenSession(Session):  # type: ignore[misc]

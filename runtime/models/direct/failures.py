@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 from pydantic_ai.exceptions import (
-    ContentFilterError,
     ModelAPIError,
     ModelAuthenticationError,
     ModelConnectionError,
@@ -21,19 +20,30 @@ from pydantic_ai.exceptions import (
     ModelTimeoutError,
     ModelUnavailableError,
 )
+from pydantic_ai.messages import ModelResponse, TextPart
 
+from dslc.blocks.values.quantity import format_duration
 from runtime.errors import SymbiontError
-from runtime.models.model import AccessRefused, ModelRefused, ModelUnavailable, NoSuchModel, WindowExceeded
+from runtime.models.answers.refusals import is_moderated, kind_of, malformed_reply
+from runtime.models.model import (
+    AccessRefused,
+    ModelRefused,
+    ModelUnavailable,
+    NoSuchModel,
+    RequestRefused,
+    WindowExceeded,
+)
+from runtime.models.request import Reply
 from runtime.models.window_errors import exceeds_window
-from runtime.outbound.bounded_client import TooLarge
-from runtime.outbound.http import LARGEST_ANSWER, explanation, may_pass
+from runtime.outbound.bounded_client import CompressedAnswer, TooLarge
+from runtime.outbound.http import LARGEST_ANSWER, explanation, may_pass, one_line
 
 # Amazon's library does not compare an answer with its announced length: one that broke off is only incomplete.
 _LENGTH_UNCHECKED = frozenset({"bedrock"})
 _PASSING = (ModelRateLimitError, ModelUnavailableError, ModelServerError)
 
 
-class Asked(NamedTuple):
+class Service(NamedTuple):
     """Whom a question went to: the row, its model, the host as shown, and what no message may contain."""
 
     row: str
@@ -43,38 +53,75 @@ class Asked(NamedTuple):
     secrets: Mapping[str, str]
 
 
-def error_of(error: Exception, asked: Asked) -> SymbiontError:
+def error_of(error: Exception, asked: Service) -> SymbiontError:
     """Return the error for a failed question."""
-    detail = _detail(error, asked)
     status = getattr(error, "status_code", None)
-    if status != 429 and (isinstance(error, ModelContextWindowExceededError) or exceeds_window(detail)):
+    said = _explanation(error, asked)
+    # The explanation of a key that is not accepted may contain a part of it.
+    detail = "" if isinstance(error, ModelAuthenticationError) else said
+    if exceeds_window(detail, status) or (status != 429 and isinstance(error, ModelContextWindowExceededError)):
         message = f"the request is larger than the window of {asked.model} at {asked.host}"
         return WindowExceeded(f"{message}: {detail}" if detail else message)
     answered = f"{asked.host} answered {status}" if status else f"{asked.host} answered with an error"
     answered = f"{answered}: {detail}" if detail else answered
-    return _absence(error, asked, status, answered) or _refusal(error, asked, status, answered)
+    return _absence(error, asked, status, answered) or _refusal(error, asked, answered, detail, said)
 
 
-def _absence(error: Exception, asked: Asked, status: object, answered: str) -> ModelUnavailable | None:
+def malformed_in(error: Exception, asked: Service) -> Reply | None:
+    """Return the reply that a failed question had all the same, because the model wrote no valid calls."""
+    return malformed_reply(getattr(error, "body", None), _explanation(error, asked))
+
+
+def refusal_in(response: ModelResponse, asked: Service) -> RequestRefused | None:
+    """Return the error for an answer that says that its request is refused, and that every later one with the same
+    messages is."""
+    details = response.provider_details or {}
+    text = "".join(part.content for part in response.parts if isinstance(part, TextPart))
+    match details:
+        case {"block_reason": reason}:
+            # Gemini's filter of prompts.
+            words = details.get("block_reason_message") or reason
+        case {"finish_reason": "refusal"}:
+            # https://platform.claude.com/docs/en/test-and-evaluate/strengthen-guardrails/handle-streaming-refusals
+            words = details.get("refusal") or details.get("refusal_category") or "a policy"
+        case {"finish_reason": "guardrail_intervened"}:
+            # On Bedrock the text is that of the guardrail.
+            words = text or "a guardrail"
+        case _:
+            return None
+    refusal = RequestRefused(f"{asked.host} refuses what the request says: {one_line(str(words), asked.secrets)}")
+    refusal.maybe_done = True
+    return refusal
+
+
+def _absence(error: Exception, asked: Service, status: object, answered: str) -> ModelUnavailable | None:
     """Return the error if the same question may be answered later."""
     if isinstance(error, ModelRequestTimeout | ModelTimeoutError):
-        return _unavailable(asked, f"{asked.host} did not answer within {asked.seconds:g} s", maybe_done=True)
-    if isinstance(error, ModelConnectionError) and not _is_too_large(error):
+        return unavailable(
+            asked, f"{asked.host} did not answer within {format_duration(asked.seconds)}", maybe_done=True
+        )
+    if isinstance(error, ModelConnectionError) and not _is_caused_by(error, TooLarge, CompressedAnswer):
         if error.phase == "connect":
-            return _unavailable(asked, f"{asked.host} cannot be reached", hint="check that it is running")
-        return _unavailable(asked, f"{asked.host} closed the connection", maybe_done=True)
+            return unavailable(asked, f"{asked.host} cannot be reached", hint="check that it is running")
+        return unavailable(asked, f"{asked.host} closed the connection", maybe_done=True)
     if type(error) is ModelAPIError and asked.row in _LENGTH_UNCHECKED:
-        return _unavailable(asked, f"{asked.host} sent an incomplete answer", maybe_done=True)
+        return unavailable(asked, f"{asked.host} sent an incomplete answer", maybe_done=True)
     if isinstance(error, _PASSING) or (isinstance(status, int) and may_pass(status)):
-        return _unavailable(asked, answered, retry_after=getattr(error, "retry_after", None))
+        return unavailable(asked, answered, retry_after=getattr(error, "retry_after", None))
     return None
 
 
-def _refusal(error: Exception, asked: Asked, status: object, answered: str) -> ModelRefused:
-    """Return the error that a person must correct."""
+def _refusal(error: Exception, asked: Service, answered: str, detail: str, said: str) -> ModelRefused:
+    """Return the error that a person must correct, or that is about what this request says."""
+    status = getattr(error, "status_code", None)
+    if _is_caused_by(error, CompressedAnswer):
+        return _refused(asked, f"{asked.host} sent a compressed answer, which was not requested", "check the URL")
+    if _is_caused_by(error, TooLarge):
+        return _refused(asked, f"{asked.host} answered more than {LARGEST_ANSWER} bytes", "check the URL")
+    kind = kind_of(status, detail, said, no_model=isinstance(error, ModelNotFoundError))
+    if issubclass(kind, RequestRefused) and is_moderated(said):
+        return kind(f"{asked.host} refuses what the request says: {said}")
     match error:
-        case _ if _is_too_large(error):
-            return _refused(asked, f"{asked.host} answered more than {LARGEST_ANSWER} bytes", "check the URL")
         case ModelAuthenticationError():
             message = f"{asked.host} does not accept the key of the model {asked.row}"
             message = f"{message} (it answered {status})" if status else message
@@ -82,15 +129,13 @@ def _refusal(error: Exception, asked: Asked, status: object, answered: str) -> M
         case ModelNotFoundError():
             return NoSuchModel(f"{asked.host} has no model {asked.model}", hint="check `model` and `url`")
         case ModelQuotaExceededError():
-            return _refused(asked, answered, "the account's quota is used up")
+            return _refused(asked, answered, "the account's quota is used up", AccessRefused)
         case ModelHTTPError():
-            return _refused(asked, answered, error.hint)
-        case ContentFilterError():
-            return _refused(asked, f"{asked.host} withheld the answer", None)
+            return _refused(asked, answered, error.hint, kind)
     return not_text(asked)
 
 
-def not_text(asked: Asked) -> ModelRefused:
+def not_text(asked: Service) -> ModelRefused:
     """Return the error for an answer that is no reply."""
     refusal = ModelRefused(
         f"the model {asked.row} got an answer from {asked.host} that is not text", hint="check the URL"
@@ -99,25 +144,26 @@ def not_text(asked: Asked) -> ModelRefused:
     return refusal
 
 
-def _unavailable(
-    asked: Asked,
+def unavailable(
+    asked: Service,
     reason: str,
     *,
     hint: str | None = None,
     retry_after: float | None = None,
     maybe_done: bool = False,
 ) -> ModelUnavailable:
+    """Return the error for a question that may be answered later."""
     error = ModelUnavailable(f"the model {asked.row} is unavailable: {reason}", hint=hint, retry_after=retry_after)
     error.maybe_done = maybe_done
     return error
 
 
-def _refused(asked: Asked, reason: str, hint: str | None) -> ModelRefused:
-    return ModelRefused(f"the model {asked.row} is refused: {reason}", hint=hint)
+def _refused(asked: Service, reason: str, hint: str | None, kind: type[ModelRefused] = ModelRefused) -> ModelRefused:
+    return kind(f"the model {asked.row} is refused: {reason}", hint=hint)
 
 
-def _is_too_large(error: BaseException) -> bool:
-    return any(isinstance(each, TooLarge) for each in _causes(error))
+def _is_caused_by(error: BaseException, *kinds: type[Exception]) -> bool:
+    return any(isinstance(each, kinds) for each in _causes(error))
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
@@ -126,10 +172,10 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def _detail(error: Exception, asked: Asked) -> str:
-    """Return the provider's own explanation in one line, without secrets; empty for a key that it does not accept."""
+def _explanation(error: Exception, asked: Service) -> str:
+    """Return the provider's own explanation in one line, without secrets; empty for a key that it does not know."""
     body: Any = getattr(error, "body", None)
-    if isinstance(error, ModelAuthenticationError) or body is None:
+    if getattr(error, "status_code", None) == 401 or body is None:
         return ""
     if isinstance(body, str | bytes):
         try:

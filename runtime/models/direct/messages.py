@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from dataclasses import replace
+from typing import Any, Final
 
+from pydantic import TypeAdapter
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
@@ -23,14 +25,23 @@ from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
-from runtime.models.partial_reply import arguments_of
+from runtime.models.answers.partial_reply import NotAnswered, arguments_of
 from runtime.models.request import Finish, Message, Reply, Request, ToolCall, Usage
 
 _FINISHES: Final[Mapping[str | None, Finish]] = {"length": "length", "tool_call": "calls", "content_filter": "filtered"}
+_PARTS: Final = TypeAdapter[list[Any]](list[ModelResponsePart])
+_OF_PROVIDERS: Final[Mapping[str, Finish]] = {
+    "MALFORMED_FUNCTION_CALL": "malformed",
+    "UNEXPECTED_TOOL_CALL": "malformed",
+    "malformed_tool_use": "malformed",
+    "malformed_model_output": "malformed",
+    "LANGUAGE": "filtered",
+}
+"""Reasons of an end that the library does not tell apart from other errors: of Gemini and of Bedrock."""
 
 
-def messages_of(request: Request) -> list[ModelMessage]:
-    """Return the messages; those between two of the model are one request."""
+def messages_of(request: Request, service: str) -> list[ModelMessage]:
+    """Return the messages; those between two of the model are one request. `service`: see `reply_of`."""
     names = {call.id: call.name for message in request.messages for call in message.calls}
     told: list[ModelMessage] = []
     waiting: list[ModelRequestPart] = []
@@ -39,7 +50,7 @@ def messages_of(request: Request) -> list[ModelMessage]:
             if waiting:
                 told.append(ModelRequest(parts=waiting))
                 waiting = []
-            told.append(ModelResponse(parts=_said(message)))
+            told.append(ModelResponse(parts=_said(message, service)))
         else:
             waiting.append(_part(message, names))
     if waiting:
@@ -57,12 +68,18 @@ def _part(message: Message, names: Mapping[str, str]) -> ModelRequestPart:
     return UserPromptPart(content=message.text)
 
 
-def _said(message: Message) -> Sequence[ModelResponsePart]:
+def _said(message: Message, service: str) -> Sequence[ModelResponsePart]:
     text = [TextPart(content=message.text)] if message.text else []
-    calls = [
-        ToolCallPart(tool_name=call.name, args=dict(arguments_of(call)), tool_call_id=call.id) for call in message.calls
-    ]
-    return [*text, *calls]
+    thoughts: list[ModelResponsePart] = []
+    calls: list[ModelResponsePart] = []
+    for call in message.calls:
+        part = ToolCallPart(tool_name=call.name, args=dict(arguments_of(call)), tool_call_id=call.id)
+        if call.extra.get("service") == service:
+            *before, own = _PARTS.validate_python(call.extra["parts"])
+            thoughts += before
+            part = replace(own, tool_name=part.tool_name, args=part.args, tool_call_id=part.tool_call_id)
+        calls.append(part)
+    return [*thoughts, *text, *calls]
 
 
 def parameters_of(request: Request, *, holds_schema: bool) -> ModelRequestParameters:
@@ -87,18 +104,31 @@ def settings_of(request: Request) -> ModelSettings:
     return settings
 
 
-def reply_of(response: ModelResponse) -> Reply:
-    """Return the reply."""
-    calls = tuple(
-        ToolCall(id=part.tool_call_id, name=part.tool_name, arguments=part.args_as_json_str())
-        for part in response.parts
-        if isinstance(part, ToolCallPart)
-    )
-    finish = _FINISHES.get(response.finish_reason, "stop")
+def reason_of(response: ModelResponse) -> str | None:
+    """Return the reason that the provider says for the end of a reply; None before it."""
+    return (response.provider_details or {}).get("finish_reason") or response.finish_reason
+
+
+def reply_of(response: ModelResponse, service: str) -> Reply:
+    """Return the reply. `service`: the provider and the model, which alone gets back what it says of its calls. Raises
+    NotAnswered if the provider says that its answer ended with an error."""
+    thoughts = [part for part in response.parts if isinstance(part, ThinkingPart)]
+    calls: list[ToolCall] = []
+    for part in response.parts:
+        if isinstance(part, ToolCallPart):
+            wanted = [*([] if calls else thoughts), part]
+            extra: dict[str, Any] = {}
+            if any(each.provider_details or getattr(each, "signature", None) for each in wanted):
+                parts = _PARTS.dump_python([*wanted[:-1], replace(part, args=None)], mode="json")
+                extra = {"service": service, "parts": parts}
+            calls.append(ToolCall(part.tool_call_id, part.tool_name, part.args_as_json_str(), extra))
+    finish = _OF_PROVIDERS.get(reason_of(response) or "", _FINISHES.get(response.finish_reason, "stop"))
+    if response.finish_reason == "error" and finish == "stop":
+        raise NotAnswered
     used = response.usage
     return Reply(
         text="".join(part.content for part in response.parts if isinstance(part, TextPart)),
-        calls=calls,
+        calls=tuple(calls),
         finish="calls" if calls and finish == "stop" else finish,
         # The library has 0 where the provider says nothing.
         usage=Usage(
@@ -106,5 +136,5 @@ def reply_of(response: ModelResponse) -> Reply:
             tokens_out=used.output_tokens or None,
             cached=used.cache_read_tokens or None,
         ),
-        reasoning="".join(part.content for part in response.parts if isinstance(part, ThinkingPart)),
+        reasoning="".join(part.content for part in thoughts),
     )

@@ -8,15 +8,16 @@ from typing import Any, Self
 
 from pydantic_ai import direct
 from pydantic_ai.exceptions import UserError
-from pydantic_ai.messages import PartDeltaEvent, PartStartEvent, TextPart, TextPartDelta
+from pydantic_ai.messages import ModelResponse, PartDeltaEvent, PartStartEvent, TextPart, TextPartDelta
 from pydantic_ai.models import Model as Inner
 from pydantic_ai.models import StreamedResponse
 from pydantic_ai.settings import ModelSettings
 
 from runtime.clock import SYSTEM, Clock
 from runtime.errors import SymbiontError
-from runtime.models.direct.failures import Asked, error_of, not_text
-from runtime.models.direct.messages import messages_of, parameters_of, reply_of, settings_of
+from runtime.models.answers.partial_reply import NotAnswered
+from runtime.models.direct.failures import Service, error_of, malformed_in, not_text, refusal_in, unavailable
+from runtime.models.direct.messages import messages_of, parameters_of, reason_of, reply_of, settings_of
 from runtime.models.model import ModelRefused, ModelUnavailable, Problem
 from runtime.models.reachability import LOOK_SECONDS, Reachability, WatchedModel
 from runtime.models.remote import STREAM_FACTOR
@@ -41,12 +42,13 @@ class DirectModel(WatchedModel):
         seconds: float,
         secrets: Mapping[str, str],
         settings: ModelSettings,
+        streams: bool,
         close: Callable[[], Awaitable[None]],
         clock: Clock = SYSTEM,
     ) -> None:
         """`make`: returns the provider's model by its name. `url`, `host`: of the API, the second as shown. `secrets`:
-        what no message may contain. `settings`: of every call. `seconds`: at most for an answer, or for each part of a
-        streamed one."""
+        what no message may contain. `settings`: of every call. `streams`: False makes a stream of one part. `seconds`:
+        at most for an answer, or for each part of a streamed one."""
         self.name = row
         self.model = model
         self._make = make
@@ -56,6 +58,7 @@ class DirectModel(WatchedModel):
         self._seconds = seconds
         self._hide = _Hidden(secrets)
         self._settings = settings
+        self._streams = streams
         self._close = close
         self._caller = HttpCaller(clock=clock)
         self._reachability = Reachability(clock)
@@ -63,46 +66,66 @@ class DirectModel(WatchedModel):
 
     async def reply(self, request: Request) -> Reply:
         settings = self._settings | settings_of(request) | ModelSettings(request_timeout=self._seconds)
-        failure: SymbiontError
         try:
             response = await direct.model_request(
                 self._inner,
-                messages_of(request),
+                messages_of(request, self._identity),
                 model_settings=settings,
                 model_request_parameters=parameters_of(request, holds_schema=self.holds_schema),
                 instrument=False,
             )
-            reply = reply_of(response)
+            outcome = self._outcome(response, streamed=False)
         except Exception as error:
-            failure = self._error(error)
-        else:
-            if response.parts or response.finish_reason is not None:
-                self._reachability.note(None)
-                return reply
-            failure = not_text(self._asked())
+            outcome = self._failed(error)
         # Raised here, so that the library's error, which may contain the URL, is not its context.
-        raise failure
+        if isinstance(outcome, SymbiontError):
+            raise outcome
+        return outcome
 
     async def stream(self, request: Request) -> AsyncGenerator[str | Reply, None]:
+        if not self._streams:
+            async for part in super().stream(request):
+                yield part
+            return
         limits = ModelSettings(request_timeout=self._seconds * STREAM_FACTOR, first_event_timeout=self._seconds)
-        failure: SymbiontError
         try:
             async with AsyncExitStack() as stack:
                 answer = await self._begun(stack, request, self._settings | settings_of(request) | limits)
                 async for event in answer:
                     if text := _text(event):
                         yield text
-                response = answer.get()
-            if response.finish_reason is not None:
-                self._reachability.note(None)
-                yield reply_of(response)
-                return
-            message = f"the model {self.name} is unavailable: {self._host} ended its answer before it was complete"
-            failure = ModelUnavailable(message)
-            failure.maybe_done = True
+                outcome = self._outcome(answer.get(), streamed=True)
         except Exception as error:
-            failure = self._error(error)
-        raise failure
+            outcome = self._failed(error)
+        if isinstance(outcome, SymbiontError):
+            raise outcome
+        yield outcome
+
+    def _outcome(self, response: ModelResponse, *, streamed: bool) -> Reply | SymbiontError:
+        """Return the reply of an answer, or the error for one that has none."""
+        asked, reason = self._asked(), reason_of(response)
+        if reason is None and streamed:
+            return unavailable(asked, f"{self._host} ended its answer before it was complete", maybe_done=True)
+        if reason is None and not response.parts:
+            return not_text(asked)
+        self._reachability.note(None)
+        try:
+            return refusal_in(response, asked) or reply_of(response, self._identity)
+        except NotAnswered:
+            return unavailable(asked, f"{self._host} ended its answer with an error: {reason}", maybe_done=True)
+
+    def _failed(self, error: Exception) -> Reply | SymbiontError:
+        """Return what a failed question has as its reply all the same, else the error for it."""
+        asked = self._asked()
+        if (reply := malformed_in(error, asked)) is not None:
+            self._reachability.note(None)
+            return reply
+        if isinstance(error, UserError):
+            return ModelRefused(f"{self._host} cannot be asked this by the model {self.name}", hint="try another model")
+        failure = error_of(error, asked)
+        if isinstance(failure, ModelUnavailable) and getattr(error, "status_code", None) is None:
+            self._reachability.note(Problem.of(failure))
+        return failure
 
     async def _begun(self, stack: AsyncExitStack, request: Request, settings: ModelSettings) -> StreamedResponse:
         """Return a streamed answer, which `stack` closes."""
@@ -118,7 +141,7 @@ class DirectModel(WatchedModel):
             return await stack.enter_async_context(
                 direct.model_request_stream(
                     self._inner,
-                    messages_of(request),
+                    messages_of(request, self._identity),
                     model_settings=settings,
                     model_request_parameters=parameters_of(request, holds_schema=self.holds_schema),
                     instrument=False,
@@ -146,16 +169,13 @@ class DirectModel(WatchedModel):
                 return Problem.of(failure)
         return None
 
-    def _error(self, error: Exception) -> SymbiontError:
-        if isinstance(error, UserError):
-            return ModelRefused(f"{self._host} cannot be asked this by the model {self.name}", hint="try another model")
-        failure = error_of(error, self._asked())
-        if isinstance(failure, ModelUnavailable) and getattr(error, "status_code", None) is None:
-            self._reachability.note(Problem.of(failure))
-        return failure
+    @property
+    def _identity(self) -> str:
+        """The provider and the model."""
+        return f"{self._host} {self.model}"
 
-    def _asked(self) -> Asked:
-        return Asked(self.name, self.model, self._host, self._seconds, self._hide.reveal())
+    def _asked(self) -> Service:
+        return Service(self.name, self.model, self._host, self._seconds, self._hide.reveal())
 
 
 def _text(event: object) -> str:

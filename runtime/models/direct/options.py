@@ -7,8 +7,20 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from dslc.blocks.block import GroupModel
-from dslc.blocks.values.types import Duration, Form, SecretReference, Url
-from runtime.models.options import ProviderOptions, key_field, model_field, timeout_field, url_field
+from dslc.blocks.values.types import ContextTokens, Duration, Form, SecretReference, Url
+from runtime.models.options import (
+    ExtraFields,
+    ProviderOptions,
+    Reasoning,
+    extra_field,
+    key_field,
+    model_field,
+    reasoning_field,
+    stream_field,
+    timeout_field,
+    url_field,
+    window_field,
+)
 
 BEDROCK_REGION: Final = "us-east-1"
 
@@ -35,14 +47,6 @@ class GoogleOptions(ProviderOptions):
     api_key: SecretReference | None = key_field("GOOGLE_API_KEY")
     model: str = model_field("gemini-3.5-flash-lite")
     url: Url = url_field("https://generativelanguage.googleapis.com")
-
-
-class GroqOptions(ProviderOptions):
-    """Options of Groq: the API key and the model."""
-
-    api_key: SecretReference | None = key_field("GROQ_API_KEY")
-    model: str = model_field("openai/gpt-oss-20b")
-    url: Url = url_field("https://api.groq.com")
 
 
 class BedrockOptions(GroupModel):
@@ -75,4 +79,8 @@ class BedrockOptions(GroupModel):
         description="The URL of the runtime, for a private endpoint. The default is that of the region.",
         examples=["https://bedrock-runtime.eu-west-1.amazonaws.com"],
     )
+    reasoning: Reasoning | None = reasoning_field("the setting that the model has for it")
+    stream: bool = stream_field()
+    extra: ExtraFields = extra_field("additionalModelRequestFields", '{"top_k": 20}')
+    window: ContextTokens | None = window_field()
     timeout: Duration = timeout_field()

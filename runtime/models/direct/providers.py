@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from importlib.util import find_spec
+from types import ModuleType
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
@@ -17,10 +19,11 @@ from runtime.models.direct.options import (
     BedrockOptions,
     CohereOptions,
     GoogleOptions,
-    GroqOptions,
 )
+from runtime.models.direct.request_body import request_body
 from runtime.models.keyless import KeylessModel
 from runtime.models.model import Model
+from runtime.models.options import ProviderOptions
 from runtime.outbound.model_service import key_of, key_text
 
 Make = Callable[[str], Any]
@@ -69,7 +72,7 @@ def _opened(row: str, read: Any, keys: Mapping[str, str], library: _Opener) -> M
 
     url = bedrock_url(read) if isinstance(read, BedrockOptions) else read.url
     opened = library(read, keys)
-    settings = ModelSettings()
+    settings = ModelSettings() if read.reasoning is None else ModelSettings(thinking=read.reasoning)
     if opened.retries:
         settings["max_retries"] = 0
     if opened.timeout:
@@ -83,6 +86,7 @@ def _opened(row: str, read: Any, keys: Mapping[str, str], library: _Opener) -> M
         seconds=read.timeout.total_seconds(),
         secrets=keys,
         settings=settings,
+        streams=read.stream,
         close=opened.close,
     )
 
@@ -102,15 +106,20 @@ def _missing(row: str, keys: Mapping[str, str]) -> str | None:
     return f"{hint}, or both `access_key_id` and `secret_access_key`" if row == "bedrock" else hint
 
 
+def _client(library: ModuleType, options: ProviderOptions) -> Any:
+    """Return the HTTP client of a library."""
+    from runtime.outbound.bounded_client import http_client
+
+    return http_client(library, options.timeout.total_seconds(), body=partial(request_body, extra=options.extra))
+
+
 def _anthropic(options: AnthropicOptions, keys: Mapping[str, str]) -> _Library:
     import httpx2
     from anthropic import AsyncAnthropic
     from pydantic_ai.models.anthropic import AnthropicModel
     from pydantic_ai.providers.anthropic import AnthropicProvider
 
-    from runtime.outbound.bounded_client import http_client
-
-    client = http_client(httpx2, options.timeout.total_seconds())
+    client = _client(httpx2, options)
     library = AsyncAnthropic(api_key=keys["api_key"], base_url=options.url, http_client=client, max_retries=0)
     provider = AnthropicProvider(anthropic_client=library)
     return _Library(lambda model: AnthropicModel(model, provider=provider), client.aclose)
@@ -121,25 +130,9 @@ def _google(options: GoogleOptions, keys: Mapping[str, str]) -> _Library:
     from pydantic_ai.models.google import GoogleModel
     from pydantic_ai.providers.google import GoogleProvider
 
-    from runtime.outbound.bounded_client import http_client
-
-    client = http_client(httpx2, options.timeout.total_seconds())
+    client = _client(httpx2, options)
     provider = GoogleProvider(api_key=keys["api_key"], base_url=options.url, http_client=client)
     return _Library(lambda model: GoogleModel(model, provider=provider), client.aclose)
-
-
-def _groq(options: GroqOptions, keys: Mapping[str, str]) -> _Library:
-    import httpx
-    from groq import AsyncGroq
-    from pydantic_ai.models.groq import GroqModel
-    from pydantic_ai.providers.groq import GroqProvider
-
-    from runtime.outbound.bounded_client import http_client
-
-    client = http_client(httpx, options.timeout.total_seconds())
-    library = AsyncGroq(api_key=keys["api_key"], base_url=options.url, http_client=client, max_retries=0)
-    provider = GroqProvider(groq_client=library)
-    return _Library(lambda model: GroqModel(model, provider=provider), client.aclose)
 
 
 def _cohere(options: CohereOptions, keys: Mapping[str, str]) -> _Library:
@@ -148,9 +141,7 @@ def _cohere(options: CohereOptions, keys: Mapping[str, str]) -> _Library:
     from pydantic_ai.models.cohere import CohereModel
     from pydantic_ai.providers.cohere import CohereProvider
 
-    from runtime.outbound.bounded_client import http_client
-
-    client = http_client(httpx, options.timeout.total_seconds())
+    client = _client(httpx, options)
     library = AsyncClientV2(
         api_key=keys["api_key"],
         base_url=options.url,
@@ -169,7 +160,7 @@ def _bedrock(options: BedrockOptions, keys: Mapping[str, str]) -> _Library:
     from runtime.models.direct.bedrock_client import bedrock_client
 
     seconds = options.timeout.total_seconds()
-    client = bedrock_client(options.region, bedrock_url(options), keys, seconds)
+    client = bedrock_client(options.region, bedrock_url(options), keys, seconds, options.extra)
     provider = BedrockProvider(bedrock_client=client)
     return _Library(
         lambda model: BedrockConverseModel(model, provider=provider),
@@ -188,4 +179,3 @@ open_anthropic: Final = _row("anthropic", AnthropicOptions, "anthropic", _anthro
 open_bedrock: Final = _row("bedrock", BedrockOptions, "boto3", _bedrock)
 open_cohere: Final = _row("cohere", CohereOptions, "cohere", _cohere)
 open_google: Final = _row("google", GoogleOptions, "google.genai", _google)
-open_groq: Final = _row("groq", GroqOptions, "groq", _groq)

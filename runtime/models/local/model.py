@@ -18,7 +18,7 @@ from runtime.errors import UsageError
 from runtime.models.local.model_file import ModelFile, packaged, read_model_file
 from runtime.models.local.options import LocalOptions
 from runtime.models.local.runner import Runner
-from runtime.models.model import ModelRefused, ModelUnavailable, NoSuchModel, Problem
+from runtime.models.model import ModelRefused, ModelUnavailable, NoSuchModel, Problem, Window
 from runtime.models.reachability import Reachability, WatchedModel
 from runtime.models.request import Reply, Request
 
@@ -36,11 +36,15 @@ class LocalModel(WatchedModel):
         self.model = file.name
         self.native_calls = file.calls
         self._file = file
-        self._window = min(options.context, file.trained or options.context)
+        trained = file.trained or options.context
+        if trained < options.context:
+            self._window = Window(trained, "service")
+        else:
+            self._window = Window(options.context, "program" if "context" in options.model_fields_set else "default")
         self._reachability = Reachability(clock)
         self._runner = Runner(
             file,
-            window=self._window,
+            window=self._window.tokens,
             threads=options.threads or max(1, _processors() - 1),
             idle=options.idle,
             timeout=options.timeout,
@@ -72,7 +76,7 @@ class LocalModel(WatchedModel):
     def known_problem(self) -> Problem | None:
         return None if self._runner.loaded else super().known_problem
 
-    async def window(self) -> int | None:
+    async def window(self) -> Window | None:
         return self._window
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int] | None:
@@ -96,11 +100,21 @@ async def open_local(options: Mapping[str, object]) -> LocalModel:
 
 
 def _found(options: LocalOptions) -> ModelFile:
-    if find_spec(LIBRARY) is None:
+    has_library = find_spec(LIBRARY) is not None
+    try:
+        path = packaged(options.package) if options.path is None else Path(options.path)
+    except NoSuchModel as error:
+        if has_library:
+            raise
+        raise UsageError(
+            f"the model local needs the packages {LIBRARY} and {options.package}, which are not installed",
+            hint=f"{extras.install('llm')}, and {error.hint}",
+        ) from None
+    if not has_library:
         raise UsageError(
             f"the model local needs the package {LIBRARY}, which is not installed", hint=extras.install("llm")
         )
-    return read_model_file(packaged(options.package) if options.path is None else Path(options.path))
+    return read_model_file(path)
 
 
 def _problem_of(path: Path) -> Problem | None:

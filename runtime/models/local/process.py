@@ -8,10 +8,8 @@ import itertools
 import os
 import shutil
 import signal
-import socket
-import sys
 import tempfile
-from asyncio.subprocess import DEVNULL, Process
+from asyncio.subprocess import Process
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -21,16 +19,16 @@ import msgspec
 from runtime.models.local import protocol
 from runtime.models.model import ModelRefused, ModelUnavailable, WindowExceeded
 from runtime.models.request import Reply, Request
+from runtime.workers.frames import TooLong
+from runtime.workers.process import start_worker
 
 CANCEL_SECONDS: Final = 30.0
 """Seconds after which a worker that does not stop a cancelled answer is killed."""
 _EXIT_SECONDS: Final = 5.0
 _SOCKET: Final = "model.sock"
-_INHERITED: Final = ("PATH", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES")
-"""Variables that a worker gets: no others, because they contain secrets."""
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
-_DISCONNECTED: Final = (EOFError, OSError, msgspec.DecodeError, protocol.TooLong)
+_DISCONNECTED: Final = (EOFError, OSError, msgspec.DecodeError, TooLong)
 """What reading from a worker raises that has ended, or sends something else than messages."""
 
 
@@ -84,7 +82,7 @@ class WorkerProcess:
             await self._send(content)
             while isinstance(answer := await answers.get(), protocol.Part):
                 yield answer.text
-            if not isinstance(answer, protocol.Ended):
+            if not isinstance(answer, protocol.ReplyEnd):
                 raise self._failure(answer)
             yield answer.reply
         finally:
@@ -101,7 +99,7 @@ class WorkerProcess:
             answer = await answers.get()
         finally:
             self._open.pop(number, None)
-        if not isinstance(answer, protocol.Counted):
+        if not isinstance(answer, protocol.TokenCounts):
             raise self._failure(answer)
         return answer.tokens
 
@@ -116,8 +114,8 @@ class WorkerProcess:
 
     async def _load(self, start: protocol.Start) -> None:
         try:
-            await self._write(protocol.encode(start))
-            loaded = await self._receive()
+            await self._write(protocol.TO_WORKER.encode(start))
+            loaded = await protocol.FROM_WORKER.read(self._reader)
         except _DISCONNECTED:
             await self._exited()
             raise self._ended("while it loaded the model") from None
@@ -129,8 +127,8 @@ class WorkerProcess:
         """Deliver the worker's messages until it ends."""
         try:
             while True:
-                message = await self._receive()
-                if isinstance(message, protocol.Loaded | protocol.NotLoaded):
+                message = await protocol.FROM_WORKER.read(self._reader)
+                if isinstance(message, protocol.ModelLoaded | protocol.NotLoaded):
                     continue
                 self._deliver(message)
         except _DISCONNECTED:
@@ -155,10 +153,6 @@ class WorkerProcess:
             timer.cancel()
         self._cancelled.clear()
 
-    async def _receive(self) -> protocol.FromWorker:
-        head = await self._reader.readexactly(protocol.LENGTH_BYTES)
-        return protocol.from_worker(await self._reader.readexactly(protocol.length(head)))
-
     async def _send(self, content: bytes) -> None:
         """Raises ModelUnavailable if the worker has ended."""
         try:
@@ -181,7 +175,7 @@ class WorkerProcess:
 
     def _cancel(self, number: int) -> None:
         """Tell the worker that nobody waits for this answer. One that does not stop is killed."""
-        self._writer.write(protocol.encode(protocol.Cancel(number)))
+        self._writer.write(protocol.TO_WORKER.encode(protocol.Cancel(number)))
         self._cancelled[number] = asyncio.get_running_loop().call_later(CANCEL_SECONDS, self._abandon)
 
     def _abandon(self) -> None:
@@ -229,46 +223,25 @@ class WorkerProcess:
 
 
 async def _spawn(folder: Path, errors: BinaryIO) -> tuple[Process, Streams]:
-    """Start a worker with one end of a socket pair as its standard input, and return the streams of the other end."""
-    ours, theirs = socket.socketpair()
-    streams = await asyncio.open_unix_connection(sock=ours)
+    """Start a worker, and return the streams of the socket to it. Raises ModelUnavailable."""
     try:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            # Not even the folder it starts in adds modules.
-            "-P",
-            "-m",
-            "runtime.models.local.worker",
-            stdin=theirs.fileno(),
-            stdout=DEVNULL,
-            stderr=errors,
-            cwd=folder,
-            env=_environment(),
-            # No signal of the terminal reaches it: the daemon ends it.
-            start_new_session=True,
-        )
+        process, channel = await start_worker("runtime.models.local.worker", folder, errors)
     except OSError as error:
-        streams[1].close()
         raise ModelUnavailable(f"the worker of the model local cannot be started: {error.strerror}") from None
+    try:
+        return process, await asyncio.open_unix_connection(sock=channel)
     except BaseException:
-        streams[1].close()
+        channel.close()
+        process.kill()
+        await process.wait()
         raise
-    finally:
-        theirs.close()
-    return process, streams
 
 
 def _encoded(message: protocol.ToWorker) -> bytes:
     try:
-        return protocol.encode(message)
-    except protocol.TooLong:
+        return protocol.TO_WORKER.encode(message)
+    except TooLong:
         raise WindowExceeded("the request to the model local is too long to be sent") from None
-
-
-def _environment() -> dict[str, str]:
-    """Return the variables of a worker. It imports from the same places as this process."""
-    kept = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-    return kept | {"PYTHONPATH": os.pathsep.join(str(Path(place).absolute()) for place in sys.path)}
 
 
 def _last_line(errors: BinaryIO) -> str:

@@ -1,16 +1,14 @@
-"""Messages between the daemon and the worker process of a model: MessagePack, each after its length in 4 bytes."""
+"""Messages between the daemon and the worker process of a model."""
 
 from __future__ import annotations
 
-import socket
 from typing import Final, Literal
 
-import msgspec
 from msgspec import Struct
 
 from runtime.models.request import Reply, Request
+from runtime.workers.frames import Frames
 
-LENGTH_BYTES: Final = 4
 MOST_BYTES: Final = 64 * 1024 * 1024
 """Maximum bytes of a message, in both directions."""
 
@@ -27,14 +25,15 @@ class Start(Struct, frozen=True, tag=True, kw_only=True):
 
 
 class Ask(Struct, frozen=True, tag=True):
-    """Answer a request: any number of `Part`, then `Ended`, `Stopped` or `Failed`. Requests are answered in order."""
+    """Answer a request: any number of `Part`, then `ReplyEnd`, `ReplyCancelled` or `Failed`. Requests are answered in
+    order."""
 
     id: int
     request: Request
 
 
 class Cancel(Struct, frozen=True, tag=True):
-    """Stop answering a request. It ends with `Stopped`, unless it has ended already."""
+    """Stop answering a request. It ends with `ReplyCancelled`, unless it has ended already."""
 
     id: int
 
@@ -46,7 +45,7 @@ class Count(Struct, frozen=True, tag=True):
     texts: list[str]
 
 
-class Loaded(Struct, frozen=True, tag=True):
+class ModelLoaded(Struct, frozen=True, tag=True):
     """The model is loaded."""
 
 
@@ -63,14 +62,14 @@ class Part(Struct, frozen=True, tag=True):
     text: str
 
 
-class Ended(Struct, frozen=True, tag=True):
+class ReplyEnd(Struct, frozen=True, tag=True):
     """The whole reply."""
 
     id: int
     reply: Reply
 
 
-class Stopped(Struct, frozen=True, tag=True):
+class ReplyCancelled(Struct, frozen=True, tag=True):
     """The request was cancelled."""
 
     id: int
@@ -85,7 +84,7 @@ class Failed(Struct, frozen=True, tag=True):
     message: str
 
 
-class Counted(Struct, frozen=True, tag=True):
+class TokenCounts(Struct, frozen=True, tag=True):
     """The tokens of each text."""
 
     id: int
@@ -93,53 +92,9 @@ class Counted(Struct, frozen=True, tag=True):
 
 
 ToWorker = Start | Ask | Cancel | Count
-Answer = Part | Ended | Stopped | Failed | Counted
+Answer = Part | ReplyEnd | ReplyCancelled | Failed | TokenCounts
 """What belongs to a request. All but `Part` end it."""
-FromWorker = Loaded | NotLoaded | Answer
+FromWorker = ModelLoaded | NotLoaded | Answer
 
-_encoder: Final = msgspec.msgpack.Encoder()
-_to_worker: Final = msgspec.msgpack.Decoder(ToWorker)
-_from_worker: Final = msgspec.msgpack.Decoder(FromWorker)
-
-
-class TooLong(Exception):  # noqa: N818 - named for what is wrong
-    """A message has more than `MOST_BYTES`."""
-
-
-def encode(message: ToWorker | FromWorker) -> bytes:
-    """Return a message with its length. Raises TooLong."""
-    content = _encoder.encode(message)
-    if len(content) > MOST_BYTES:
-        raise TooLong
-    return len(content).to_bytes(LENGTH_BYTES, "big") + content
-
-
-def length(head: bytes) -> int:
-    """Return the length of the message after these `LENGTH_BYTES` bytes. Raises TooLong."""
-    size = int.from_bytes(head, "big")
-    if size > MOST_BYTES:
-        raise TooLong
-    return size
-
-
-def from_worker(content: bytes) -> FromWorker:
-    """Return a worker's message. Raises msgspec.DecodeError."""
-    message: FromWorker = _from_worker.decode(content)
-    return message
-
-
-def receive(channel: socket.socket) -> ToWorker | None:
-    """Return the daemon's next message; None at the end of the connection. Blocks."""
-    head = _exactly(channel, LENGTH_BYTES)
-    content = None if head is None else _exactly(channel, length(head))
-    return None if content is None else _to_worker.decode(content)
-
-
-def _exactly(channel: socket.socket, size: int) -> bytes | None:
-    content = bytearray()
-    while len(content) < size:
-        some = channel.recv(min(size - len(content), 1 << 20))
-        if not some:
-            return None
-        content += some
-    return bytes(content)
+TO_WORKER: Final = Frames[ToWorker](ToWorker, MOST_BYTES)
+FROM_WORKER: Final = Frames[FromWorker](FromWorker, MOST_BYTES)

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from datetime import timedelta
 
+from dslc.blocks.values.quantity import format_duration
 from runtime.models.local.model_file import ModelFile, read_model_file
 from runtime.models.local.process import WorkerProcess
 from runtime.models.model import ModelUnavailable
@@ -146,6 +147,6 @@ class Runner:
 
     def _late(self) -> ModelUnavailable:
         return ModelUnavailable(
-            f"the model local did not answer within {self._timeout:g} seconds",
+            f"the model local did not answer within {format_duration(self._timeout)}",
             hint="raise `timeout`, or use a smaller model",
         )

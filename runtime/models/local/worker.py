@@ -40,7 +40,7 @@ def main() -> None:
     channel = socket.socket(fileno=os.dup(0))
     with open(os.devnull, "rb") as nothing:  # noqa: PTH123 - a descriptor is needed
         os.dup2(nothing.fileno(), 0)
-    start = protocol.receive(channel)
+    start = protocol.TO_WORKER.receive(channel)
     if not isinstance(start, protocol.Start):
         sys.exit("the first message must be Start")
     # The library holds the interpreter's lock while it loads: until then, only the kernel can end this process.
@@ -50,7 +50,7 @@ def main() -> None:
     try:
         server = _load(start)
     except Exception as error:
-        channel.sendall(protocol.encode(protocol.NotLoaded(_reason() or str(error))))
+        channel.sendall(protocol.FROM_WORKER.encode(protocol.NotLoaded(_reason() or str(error))))
         return
     signal.signal(signal.SIGTERM, lambda *_: _end())
     _end_with_parent(signal.SIGTERM, start.parent)
@@ -72,14 +72,14 @@ class _Worker:
 
     def run(self) -> None:
         threading.Thread(target=self._read, name="messages", daemon=True).start()
-        self._send(protocol.Loaded())
+        self._send(protocol.ModelLoaded())
         while True:
             self._answer(self._asked.get())
 
     def _read(self) -> None:
         try:
             while True:
-                match protocol.receive(self._channel):
+                match protocol.TO_WORKER.receive(self._channel):
                     case protocol.Ask() as ask:
                         self._open.add(ask.id)
                         self._asked.put(ask)
@@ -117,9 +117,9 @@ class _Worker:
 
     def _outcome(self, number: int, built: chat.ReplyBuilder) -> protocol.FromWorker:
         if number in self._cancelled:
-            return protocol.Stopped(number)
+            return protocol.ReplyCancelled(number)
         if built.complete:
-            return protocol.Ended(number, built.reply())
+            return protocol.ReplyEnd(number, built.reply())
         # The library also stops, without an error, when `stopping` raises one.
         error = built.error or chat.Refusal("the reply ended in the middle")
         if error.type == "exceed_context_size_error":
@@ -128,13 +128,13 @@ class _Worker:
 
     def _counted(self, number: int, texts: list[str]) -> protocol.FromWorker:
         try:
-            return protocol.Counted(number, _counts(texts, self._socket))
+            return protocol.TokenCounts(number, _counts(texts, self._socket))
         except (OSError, http.client.HTTPException, ValueError, KeyError) as error:
             return protocol.Failed(number, "failed", f"the tokens cannot be counted: {error!r}")
 
     def _send(self, message: protocol.FromWorker) -> None:
         with self._sending:
-            self._channel.sendall(protocol.encode(message))
+            self._channel.sendall(protocol.FROM_WORKER.encode(message))
 
 
 def _load(start: protocol.Start) -> Any:

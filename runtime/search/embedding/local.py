@@ -35,7 +35,7 @@ class LocalOptions(GroupModel):
     """No options."""
 
 
-class _Shared:
+class _SharedModel:
     """The model and its two threads, shared by every memory of the process.
 
     `questions` has the process's own priority and does short work: `question`, and `tokens` of batches too, which hold
@@ -113,13 +113,13 @@ def _lower_priority() -> None:
             os.setpriority(os.PRIO_PROCESS, thread, os.getpriority(os.PRIO_PROCESS, thread) + _NICENESS)
 
 
-_shared = _Shared()
+_shared = _SharedModel()
 
 
 def _reset_shared() -> None:
     """Forget the model: it is no longer used, or this is a forked child process, which has no threads."""
     global _shared  # noqa: PLW0603 - it is the process's own
-    _shared = _Shared()
+    _shared = _SharedModel()
 
 
 os.register_at_fork(after_in_child=_reset_shared)

@@ -16,7 +16,7 @@ from pydantic import Field
 from dslc.blocks.block import GroupModel
 from dslc.blocks.values.types import Duration, Url
 from runtime.clock import SYSTEM, Clock
-from runtime.models.partial_reply import count
+from runtime.models.answers.partial_reply import count
 from runtime.models.request import Usage
 from runtime.outbound.http import CallFailed, HttpCaller
 from runtime.outbound.model_service import OllamaService, Refusal

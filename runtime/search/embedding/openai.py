@@ -19,8 +19,8 @@ from pydantic import Field
 from dslc.blocks.block import GroupModel
 from dslc.blocks.values.types import Duration, SecretReference, Url
 from runtime.clock import SYSTEM, Clock
+from runtime.models.answers.partial_reply import count
 from runtime.models.calls.option_key import option_key
-from runtime.models.partial_reply import count
 from runtime.models.request import Usage
 from runtime.outbound.http import CallFailed, HttpCaller
 from runtime.outbound.model_service import OPENAI, OpenAIService, Refusal, is_openai, options_and_key

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 LARGEST_ANSWER = 64 * 1024 * 1024
 """Maximum bytes of an answer: 500 vectors of 4096 numbers, each with 25 characters."""
+MOST_VALUES = 2_100_000
+"""Maximum values of an answer: those of the same."""
 QUESTION_SECONDS = 10.0
 """Timeout in seconds for a single text: it is a query, and its search waits."""
 AT_ONCE = 8
@@ -58,7 +60,7 @@ class RemoteEmbedder(Embedder):
 
     def __init__(self, service: RemoteOptions, *, caller: HttpCaller | None = None, clock: Clock = SYSTEM) -> None:
         self._service = service
-        self._caller = caller or HttpCaller(largest_answer=LARGEST_ANSWER, clock=clock)
+        self._caller = caller or HttpCaller(largest_answer=LARGEST_ANSWER, most_values=MOST_VALUES, clock=clock)
         self._dimension = service.dimension
         self.count_with(CallContext(Services(clock), clock=clock))
 

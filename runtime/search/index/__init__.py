@@ -39,9 +39,8 @@ INDEXES = table_of(
         IndexRow(
             name="qdrant",
             title="Qdrant",
-            doc="Vectors and payload in a collection of a Qdrant server, which applies every filter; words "
-            "in one SQLite file of the state folder, encrypted if the store is. Items are sent to the "
-            "server redacted but not encrypted.",
+            doc="Entries, words and vectors in a collection of a Qdrant server; several daemons may share it. "
+            "Items are sent there redacted but not encrypted.",
             options_path="runtime.search.index.qdrant.options:QdrantOptions",
             opener_path="runtime.search.index.qdrant.options:open_qdrant",
             doc_url="https://qdrant.tech/documentation/",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from runtime.search.entry import EntryFilter, IndexEntry
+from runtime.search.entry import EVERY_ENTRY, EntryFilter, IndexEntry
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,7 +48,7 @@ class IndexStats(NamedTuple):
     tokenized: int = 0
 
 
-class Pending(NamedTuple):
+class PendingEntry(NamedTuple):
     """An entry that waits for its vector: the text to embed, and its hash, which is returned with the vector."""
 
     id: str
@@ -57,7 +57,7 @@ class Pending(NamedTuple):
 
 
 class AppendedEntries(NamedTuple):
-    """Entries added at the end of a part: see `Index.grow`."""
+    """Entries added at the end of a part: see `Index.append`."""
 
     part: str
     agent: str
@@ -66,7 +66,7 @@ class AppendedEntries(NamedTuple):
     entries: Sequence[IndexEntry]
 
 
-class Scored(NamedTuple):
+class ScoredEntries(NamedTuple):
     """Entries by key with their scores, best first, at most the requested number. A key is the index's own number of
     an entry, above 0, valid during a search; it is never reused for another entry."""
 
@@ -74,10 +74,10 @@ class Scored(NamedTuple):
     scores: NDArray[np.float32]
 
 
-class Matched(NamedTuple):
-    """Results as in `Scored`, for the words of a question, with each entry's share of the words' total weight, 0 to 1:
-    1 for an entry of average length with each word. `weights`: of each word that has a letter or digit, above 0: the
-    rarer it is, the higher."""
+class WordMatches(NamedTuple):
+    """Results as in `ScoredEntries`, for the words of a question, with each entry's share of the words' total weight, 0
+    to 1: 1 for an entry of average length with each word. `weights`: of each word that has a letter or digit, above 0:
+    the rarer it is, the higher."""
 
     keys: NDArray[np.int64]
     scores: NDArray[np.float32]
@@ -118,13 +118,7 @@ class Index(ABC):
     another part, it moves there. Entries of one agent's `group` are neighbours in the order of time, `order` and id.
     Every method raises IndexFailed; none blocks the event loop. An index that finds itself damaged starts again empty
     and logs that: then `parts` lacks what must be put again.
-
-    An index that is partly on a server accepts writes while that is unreachable and sends them later; reads that need
-    the server raise IndexFailed.
     """
-
-    on_work: Callable[[], None] | None = None
-    """Called when there may be work for `tend`, or pending entries that no call of `put` caused."""
 
     @property
     def problem(self) -> str | None:
@@ -136,10 +130,6 @@ class Index(ABC):
         """Return how often it started again empty because it was damaged, since it was opened."""
         return 0
 
-    async def tend(self) -> None:  # noqa: B027 - an index that is here has nothing to catch up with
-        """Do some of what waits, such as sending changes to the server; `on_work` is called if there is more. Raises
-        IndexFailed while the server is unreachable."""
-
     async def reachable(self) -> str | None:
         """Call the server and return its address; None: the index is in this process. Raises IndexFailed if it does
         not answer."""
@@ -149,12 +139,9 @@ class Index(ABC):
         """Seal its file with another key (32 bytes) instead of the present one."""
 
     @abstractmethod
-    async def parts(self, agent: str | None = None) -> Mapping[str, str]:
-        """Return the revision of every part by its name, of one agent or of all."""
-
-    async def revisions(self, names: Collection[str]) -> Mapping[str, str]:
-        """Return the revisions of those of these parts that exist."""
-        return {name: revision for name, revision in (await self.parts()).items() if name in names}
+    async def parts(self, agent: str | None = None, names: Collection[str] | None = None) -> Mapping[str, str]:
+        """Return the revision of every part by its name: of one agent or of all, or of those of these names that
+        exist."""
 
     @abstractmethod
     async def put(self, part: str, agent: str, revision: str, entries: Sequence[IndexEntry]) -> IndexChange:
@@ -162,13 +149,9 @@ class Index(ABC):
         another line, order or rest counts as kept. Of two with one id the later counts."""
 
     @abstractmethod
-    async def grow(self, part: str, agent: str, before: str | None, after: str, entries: Sequence[IndexEntry]) -> bool:
-        """Add entries at the end of a part with revision `before` (None: it does not exist), which becomes `after`;
-        with another revision do nothing and return False."""
-
-    async def grow_each(self, grown: Sequence[AppendedEntries]) -> list[bool]:
-        """Call `grow` for each in turn; after IndexFailed it is unknown which were done."""
-        return [await self.grow(*each) for each in grown]
+    async def append(self, appended: Sequence[AppendedEntries]) -> list[bool]:
+        """Add entries at the end of each part in turn, if its revision is `before` (None: it does not exist), which
+        becomes `after`. Return for each part if that was so; after IndexFailed it is unknown which were done."""
 
     @abstractmethod
     async def drop(self, parts: Sequence[str]) -> int:
@@ -187,14 +170,14 @@ class Index(ABC):
         and their entries become pending, but their vectors stay. None: none are wanted, and existing ones stay."""
 
     @abstractmethod
-    async def pending(self, limit: int) -> Sequence[Pending]:
+    async def pending(self, limit: int) -> Sequence[PendingEntry]:
         """Return entries without a vector of the model in use, newest first, then those without token bits of the
         version in use, newest first; none while no model is in use. This is the queue of entries to embed, as durable
         as the index."""
 
     @abstractmethod
-    async def embedded(
-        self, vectors: Sequence[tuple[Pending, NDArray[np.float32]]], tokens: Sequence[bytes] | None = None
+    async def embed(
+        self, vectors: Sequence[tuple[PendingEntry, NDArray[np.float32]]], tokens: Sequence[bytes] | None = None
     ) -> int:
         """Store the vectors of these entries, and with `tokens` the token bits of each (`EmbeddedTexts.tokens`);
         return how many were stored. Entries that are gone or have changed are skipped, and all are while no model is
@@ -202,7 +185,7 @@ class Index(ABC):
         none is stored."""
 
     @abstractmethod
-    async def keyword(self, words: Sequence[str], wanted: EntryFilter, limit: int) -> Matched:
+    async def keyword(self, words: Sequence[str], wanted: EntryFilter, limit: int) -> WordMatches:
         """Return the entries that contain one or more of `words`, or have a neighbour that does, by BM25, which is
         above 0.
 
@@ -214,7 +197,7 @@ class Index(ABC):
     @abstractmethod
     async def nearest(
         self, vector: NDArray[np.float32], wanted: EntryFilter, limit: int, also: NDArray[np.int64] | None = None
-    ) -> Scored:
+    ) -> ScoredEntries:
         """Return the entries nearest to `vector` by cosine, -1 to 1, and in addition to `limit` those of the keys
         `also` that pass; entries without a vector are left out. Raises EmbeddingMismatch for a vector of another
         dimension."""
@@ -244,8 +227,8 @@ class Index(ABC):
         """Return the authors of the wanted entries, by name."""
 
     @abstractmethod
-    async def stats(self, agent: str | None = None, user: str | None = None) -> IndexStats:
-        """Return the size of the index, for one agent and user or for all; the bytes are those of everything."""
+    async def stats(self, wanted: EntryFilter = EVERY_ENTRY) -> IndexStats:
+        """Return the numbers of wanted entries; the bytes are those of the whole index."""
 
     async def close(self) -> None:  # noqa: B027 - what holds nothing open closes by doing nothing
         """Finish writing and release resources."""

@@ -40,7 +40,8 @@ class InvalidEntry(UsageError):  # noqa: N818
 
 class KvEntry(NamedTuple):
     """A stored entry. `value`: a JSON value. `version`: grows with each change of an entry of the user, and is never
-    used again. Times: Unix milliseconds; `expires_at` None: never."""
+    used again. Times: Unix milliseconds; `expires_at` None: never. `subject`: of the keyed threads to which it belongs;
+    None: to none."""
 
     name: str
     value: Any
@@ -49,6 +50,7 @@ class KvEntry(NamedTuple):
     expires_at: int | None
     created_at: int
     updated_at: int
+    subject: str | None
 
 
 def entry_name(text: str) -> str:
@@ -96,10 +98,11 @@ def _is_deeper(value: Any, levels: int) -> bool:
     return levels == 0 or any(_is_deeper(each, levels - 1) for each in inner)
 
 
-def content_of(name: str, tags: Sequence[str], value: bytes) -> bytes:
+def content_of(name: str, tags: Sequence[str], value: bytes, subject: str | None) -> bytes:
     """Return what is sealed of an entry. `value`: as `value_json` returns it."""
     head = json.dumps([name, list(tags)], ensure_ascii=False, separators=(",", ":")).encode()
-    return head[:-1] + b"," + value + b"]"
+    tail = b"" if subject is None else b"," + json.dumps(subject, ensure_ascii=False).encode()
+    return head[:-1] + b"," + value + tail + b"]"
 
 
 def counted_bytes(content: bytes, tags: Sequence[str]) -> int:
@@ -126,8 +129,9 @@ class KvSeals:
     def open(self, row: Any, user_id: str) -> KvEntry:
         """Return the entry of a row with all columns of `kv`. Raises `Unsealable`."""
         content = self._content.open(bytes(row.content), row=row.id, version=row.version, user_id=user_id)
-        name, tags, value = json.loads(content)
-        return KvEntry(name, value, tags, row.version, row.expires_at, row.created_at, row.updated_at)
+        name, tags, value, *subject = json.loads(content)
+        times = row.expires_at, row.created_at, row.updated_at
+        return KvEntry(name, value, tags, row.version, *times, subject[0] if subject else None)
 
     def close_key(self, key: bytes, user_id: str) -> SealedBytes:
         """Seal a new key of a user."""
@@ -139,8 +143,8 @@ class KvSeals:
 
 
 class Codes:
-    """The codes by which names and tags of one user are looked up. Without the key they reveal only which are equal;
-    other users have other codes for the same."""
+    """The codes by which names, tags and subjects of one user are looked up. Without the key they reveal only which are
+    equal; other users have other codes for the same."""
 
     __slots__ = ("_key",)
 
@@ -151,9 +155,14 @@ class Codes:
     def __repr__(self) -> str:
         return "Codes()"
 
-    def name(self, name: str) -> bytes:
-        """Return the code of a name."""
-        return self._code("name", name)
+    def name(self, name: str, subject: str | None) -> bytes:
+        """Return the code of a name among the entries of a subject, or among those of none."""
+        code = self.subject(subject)
+        return self._code("name" if code is None else f"name {code.hex()}", name)
+
+    def subject(self, subject: str | None) -> bytes | None:
+        """Return the code of a subject; None for None."""
+        return None if subject is None else self._code("subject", subject)
 
     def tag(self, tag: str) -> bytes:
         """Return the code of a tag."""

@@ -14,6 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from runtime.clock import Clock, milliseconds
 from runtime.database.connection import Database
 from runtime.database.schema import kv, user_storage
+from runtime.search.entry import ALL_SUBJECTS, WantedSubject
 from runtime.tables.kv.entry import (
     Codes,
     KvEntry,
@@ -25,7 +26,16 @@ from runtime.tables.kv.entry import (
     is_alive,
     value_json,
 )
-from runtime.tables.kv.writes import DELETED_AT_ONCE, KV_WRITES, CallOrigin, DeleteEntries, KvParts, SetEntry, choosing
+from runtime.tables.kv.writes import (
+    DELETED_AT_ONCE,
+    KV_WRITES,
+    CallOrigin,
+    DeleteEntries,
+    KvParts,
+    SetEntry,
+    choosing,
+    of_subject,
+)
 from runtime.tables.storage import UserStorage
 
 _AT_ONCE: Final = 64
@@ -59,12 +69,22 @@ class StoredEntry(NamedTuple):
 
 
 class KvStore:
-    """The entries of one user. Raises InvalidEntry for a name, tag or value out of bounds, and `Unavailable`.
+    """The entries of one user and a subject, or of all subjects and none; then a name is that of an entry without one.
+    Raises InvalidEntry for a name, tag or value out of bounds, and `Unavailable`.
 
     An entry that has expired does not exist any more, whether it was deleted already or not.
     """
 
-    def __init__(self, database: Database, clock: Clock, storage: UserStorage, user_id: str) -> None:
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        storage: UserStorage,
+        user_id: str,
+        subject: WantedSubject = ALL_SUBJECTS,
+    ) -> None:
+        self._subject = subject
+        self._own = None if subject is ALL_SUBJECTS else subject
         self._database = database
         self._clock = clock
         self._storage = storage
@@ -92,6 +112,7 @@ class KvStore:
         write = SetEntry(
             parts=self._parts,
             user_id=self._user_id,
+            subject=self._own,
             name=name,
             tags=tags,
             value=encoded,
@@ -102,15 +123,15 @@ class KvStore:
             at=milliseconds(self._clock),
         )
         version = await self._database.commits.store(KV_WRITES, write)
-        return StoredEntry(name, tags, version, counted_bytes(content_of(name, tags, encoded), tags))
+        return StoredEntry(name, tags, version, counted_bytes(content_of(name, tags, encoded, self._own), tags))
 
     async def delete(
         self, name: str | None = None, tags: Sequence[str] = (), *, origin: CallOrigin | None = None
     ) -> int:
         """Delete the entry with this name, or those with all of these tags, or both; return their number. Many are
-        deleted in parts. `origin`: see `set`. Raises ValueError without name and tags; `Superseded`; NotFound for a
-        user who was removed."""
-        if name is None and not tags:
+        deleted in parts. `origin`: see `set`. Raises ValueError without name, tags and subject; `Superseded`; NotFound
+        for a user who was removed."""
+        if name is None and not tags and self._own is None:
             raise ValueError("neither a name nor tags choose what to delete")
         name, tags = None if name is None else entry_name(name), entry_tags(tags)
         await self._database.learn_keys(self._user_id)
@@ -119,6 +140,7 @@ class KvStore:
             write = DeleteEntries(
                 parts=self._parts,
                 user_id=self._user_id,
+                subject=self._subject,
                 name=name,
                 tags=tags,
                 # Each part is done once. A repeated call ends with the part with which the first one ended.
@@ -139,7 +161,7 @@ class KvStore:
             codes = await self._codes(connection)
             if codes is None:
                 return None
-            given = {"user": self._user_id, "code": codes.name(name), "now": milliseconds(self._clock)}
+            given = {"user": self._user_id, "code": codes.name(name, self._own), "now": milliseconds(self._clock)}
             row = (await connection.execute(_ALIVE, given)).first()
             return None if row is None else self._seals.open(row, self._user_id)
 
@@ -159,8 +181,13 @@ class KvStore:
     async def count(self) -> int:
         """Return the number of entries."""
         query = select(func.count()).select_from(kv).where(kv.c.user_id == self._user_id)
+        await self._begin()
         async with self._database.read() as connection:
-            return int((await connection.execute(query.where(is_alive(milliseconds(self._clock))))).scalar_one())
+            codes = await self._codes(connection)
+            if codes is None:
+                return 0
+            query = query.where(is_alive(milliseconds(self._clock)), *of_subject(codes, self._subject))
+            return int((await connection.execute(query)).scalar_one())
 
     @property
     def _parts(self) -> KvParts:
@@ -196,7 +223,8 @@ class KvStore:
         size = 0
         while True:
             wanted = _AT_ONCE if limit is None else min(_AT_ONCE, limit - len(entries) + 1)
-            query = choosing((*kv.c,), codes, self._user_id, None, tags, now=milliseconds(self._clock), after=after)
+            now = milliseconds(self._clock)
+            query = choosing((*kv.c,), codes, self._user_id, self._subject, None, tags, now=now, after=after)
             rows = (await connection.execute(query.limit(wanted))).all()
             for row in rows:
                 size += len(row.content) + _OUTPUT_BYTES

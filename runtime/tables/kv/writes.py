@@ -18,8 +18,9 @@ from runtime.crypto import new_key
 from runtime.database import bulk
 from runtime.database.group_commit import Stage
 from runtime.database.schema import kv, kv_calls, kv_tags, user_storage
-from runtime.errors import Conflict, NotFound, SymbiontError
+from runtime.errors import Conflict, SymbiontError
 from runtime.identity import users
+from runtime.search.entry import ALL_SUBJECTS, WantedSubject
 from runtime.tables.errors import QuotaExceeded
 from runtime.tables.kv.entry import Codes, InvalidEntry, KvSeals, content_of, counted_bytes, is_alive
 from runtime.tables.quota import Quota
@@ -83,6 +84,7 @@ class SetEntry:
 
     parts: KvParts
     user_id: str
+    subject: str | None
     name: str
     tags: Sequence[str]
     value: bytes
@@ -97,10 +99,11 @@ class SetEntry:
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class DeleteEntries:
-    """Delete entries with this name and all of these tags, at most `DELETED_AT_ONCE`; one of both is given."""
+    """Delete entries as `choosing` chooses them, at most `DELETED_AT_ONCE`."""
 
     parts: KvParts
     user_id: str
+    subject: WantedSubject
     name: str | None
     tags: Sequence[str]
     origin: CallOrigin | None
@@ -138,8 +141,7 @@ def _must_continue(origin: CallOrigin | None, attempts: dict[str, int]) -> None:
 
 def _apply(connection: Connection, write: KvWrite) -> int:
     """Every error is raised before anything is written, but entries that have expired may be gone."""
-    if not users.exists(connection, write.user_id):
-        raise NotFound("there is no such user any more")
+    users.require(connection, write.user_id)
     earlier = _earlier(connection, write.origin)
     if earlier is not None:
         return earlier
@@ -151,7 +153,7 @@ def _apply(connection: Connection, write: KvWrite) -> int:
 def _set(connection: Connection, write: SetEntry) -> int:
     seals, clock = write.parts.seals, write.parts.clock
     codes, newest = _locked(connection, write)
-    code = codes.name(write.name)
+    code = codes.name(write.name, write.subject)
     found = connection.execute(_ENTRY, {"user": write.user_id, "code": code}).first()
     if found is not None and write.written is not None and bytes(found.content) == write.written:
         return int(found.version)
@@ -165,15 +167,16 @@ def _set(connection: Connection, write: SetEntry) -> int:
             f"{rfc3339(write.expires_at / 1000)} is in the past",
             hint="give a later time, or delete the entry",
         )
-    content = content_of(write.name, write.tags, write.value)
+    content = content_of(write.name, write.tags, write.value, write.subject)
     size = counted_bytes(content, write.tags)
     entry_id = uuid7(clock) if found is None else found.id
     version = newest + 1
     sealed = seals.close(content, entry_id, version, write.user_id)
     _grow(connection, write, code, size - (0 if found is None else found.bytes), version)
     if found is None:
-        row = (entry_id, write.user_id, code, version, size, write.expires_at, write.at, write.at, sealed)
-        bulk.insert(connection, kv, ("id", "user_id", "code", *_CHANGING), [row])
+        named = entry_id, write.user_id, code, codes.subject(write.subject)
+        row = (*named, version, size, write.expires_at, write.at, write.at, sealed)
+        bulk.insert(connection, kv, ("id", "user_id", "code", "subject_code", *_CHANGING), [row])
     else:
         created_at = found.created_at if alive else write.at
         changed = (entry_id, version, size, write.expires_at, created_at, write.at, sealed)
@@ -231,7 +234,8 @@ def _delete(connection: Connection, write: DeleteEntries) -> int:
     if row is None or row.kv_key is None:
         return 0
     codes = write.parts.seals.codes(row.kv_key, write.user_id)
-    query = choosing((kv.c.id, kv.c.bytes), codes, write.user_id, write.name, write.tags, now=write.at)
+    columns = kv.c.id, kv.c.bytes
+    query = choosing(columns, codes, write.user_id, write.subject, write.name, write.tags, now=write.at)
     return _drop(connection, write, connection.execute(query.limit(DELETED_AT_ONCE)).all())
 
 
@@ -247,29 +251,41 @@ def choosing(
     columns: Sequence[ColumnElement[Any]],
     codes: Codes,
     user_id: str,
+    subject: WantedSubject,
     name: str | None,
     tags: Sequence[str],
     *,
     now: int,
     after: str = "",
 ) -> Select[Any]:
-    """Return the query for the user's entries with this name, if any, and all of these tags, in the order of their ids
-    beginning after one."""
-    query = select(*columns).select_from(kv).where(is_alive(now))
+    """Return the query for the user's entries of the subject with this name, if any, and all of these tags, in the
+    order of their ids beginning after one. A name is that of one entry: of no subject if `subject` is all of them."""
+    query = select(*columns).select_from(kv).where(is_alive(now), *of_subject(codes, subject))
     if name is not None:
-        query = query.where(kv.c.user_id == user_id, kv.c.code == codes.name(name))
-    if not tags:
-        return query.where(kv.c.user_id == user_id, kv.c.id > after).order_by(kv.c.id)
-    # The rows of one tag are read in their order, and each of them is looked at.
-    first, *others = tags
-    query = query.join(kv_tags, kv_tags.c.kv_id == kv.c.id)
-    query = query.where(kv_tags.c.user_id == user_id, kv_tags.c.code == codes.tag(first), kv_tags.c.kv_id > after)
+        own = None if subject is ALL_SUBJECTS else subject
+        query = query.where(kv.c.code == codes.name(name, own))
+    entry_id, others = kv.c.id, tags
+    if tags and not isinstance(subject, str):
+        # The rows of one tag are read in their order, and each of them is looked at.
+        entry_id, others = kv_tags.c.kv_id, tags[1:]
+        query = query.join(kv_tags, entry_id == kv.c.id)
+        query = query.where(kv_tags.c.user_id == user_id, kv_tags.c.code == codes.tag(tags[0]))
+    else:
+        query = query.where(kv.c.user_id == user_id)
     for tag in others:
         its = kv_tags.alias()
         query = query.where(
             exists().where(its.c.user_id == user_id, its.c.code == codes.tag(tag), its.c.kv_id == kv.c.id)
         )
-    return query.order_by(kv_tags.c.kv_id)
+    return query.where(entry_id > after).order_by(entry_id)
+
+
+def of_subject(codes: Codes, wanted: WantedSubject) -> list[ColumnElement[bool]]:
+    """Return the conditions of the entries of a subject."""
+    if wanted is ALL_SUBJECTS:
+        return []
+    code = codes.subject(wanted)
+    return [kv.c.subject_code.is_(None) if code is None else kv.c.subject_code == code]
 
 
 def _earlier(connection: Connection, origin: CallOrigin | None) -> int | None:

@@ -40,13 +40,18 @@ class UserConnection:
         self.process = raw.get_server_pid()
         self.released_at = 0.0
         self.busy_seconds = 0.0
-        self._received = _Received(raw._transport)
+        self._received = _ReceiveLimit(raw._transport)
         self._prepared: OrderedDict[str, Any] = OrderedDict()
 
     @property
     def overflowed(self) -> bool:
         """Whether the connection was dropped because of what the server sent."""
         return self._received.overflowed
+
+    @property
+    def received(self) -> int:
+        """Bytes that the server sent since `expect`."""
+        return self._received.count
 
     def expect(self) -> None:
         """Call before rows are fetched: the server may send MOST_RECEIVED bytes until the next call."""
@@ -68,7 +73,7 @@ class UserConnection:
         self._prepared.clear()
 
 
-class _Received(asyncio.Protocol):
+class _ReceiveLimit(asyncio.Protocol):
     """Passes what the server sends on to the driver, and drops the connection when it is too much: the driver keeps all
     of it in memory, of a row too whose length nobody expected."""
 
@@ -253,7 +258,7 @@ def _settings(name: str) -> dict[str, str]:
         "application_name": "symbiont tables",
         "search_path": quoted(name),
         "statement_timeout": milliseconds,
-        "lock_timeout": str(int(MOST_SECONDS * 600)),
+        "lock_timeout": str(int(MOST_SECONDS * 950)),  # before the statement's own time is over, for its own message
         "idle_in_transaction_session_timeout": str(int(MOST_SECONDS * 2000)),
         "work_mem": "4MB",
         # Only these keep in memory what is larger than that.

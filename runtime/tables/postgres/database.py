@@ -16,8 +16,8 @@ from runtime.database.connection import Database
 from runtime.errors import SymbiontError
 from runtime.memory.keyed_lock import KeyedLock
 from runtime.tables.errors import LOOK_FIRST, QuotaExceeded, ReadOnlyStatement, StatementError, TablesUnavailable
-from runtime.tables.postgres import measuring
-from runtime.tables.postgres.allowed import RESULTS
+from runtime.tables.postgres import usage
+from runtime.tables.postgres.allowlist import RESULTS
 from runtime.tables.postgres.connections import UserConnection, UserConnections
 from runtime.tables.postgres.errors import (
     DRIVER_ERRORS,
@@ -29,13 +29,13 @@ from runtime.tables.postgres.errors import (
     translated,
 )
 from runtime.tables.postgres.logins import Login, Logins
-from runtime.tables.postgres.measuring import Measured
 from runtime.tables.postgres.placeholders import QUOTING_HINT, numbered, tokens_of
 from runtime.tables.postgres.roles import Roles
-from runtime.tables.postgres.sizes import SHORT_PARAMETER
-from runtime.tables.postgres.statement import Checked, check
+from runtime.tables.postgres.statement import StatementPlan, check
+from runtime.tables.postgres.usage import TableUsage
+from runtime.tables.postgres.value_bounds import SHORT_PARAMETER
 from runtime.tables.postgres.values import expanded_bytes, from_postgres, to_postgres
-from runtime.tables.quota import Quota, rows_exceeded, tables_exceeded
+from runtime.tables.quota import Quota, rows_exceeded, storage_exceeded, tables_exceeded
 from runtime.tables.sql_database import (
     MOST_BYTES,
     MOST_IMPORT_SECONDS,
@@ -59,7 +59,8 @@ WATCH_SECONDS: Final = 1.0
 LOOK_SECONDS: Final = 30.0
 """Seconds after which it is looked again whether users can have tables."""
 _FETCHED_BYTES: Final = 8_000_000
-"""Maximum bytes of the rows that are fetched at a time."""
+"""Bytes of rows that are fetched at a time."""
+_FIRST_ROWS: Final = 50
 _LONGEST_ROW: Final = 4 * MOST_BYTES
 """Maximum bytes of a row as PostgreSQL writes it; reading a longer one would take long, and it is in no result."""
 SHORT_STATEMENT: Final = 1000
@@ -71,13 +72,15 @@ _RECLAIMED: Final = 200
 _QUOTED: Final = re.compile(r'"([^"]+)"|«\s*(.+?)\s*»')
 _LEFT_BYTES: Final = 100_000
 """Bytes that a change may leave behind that was rolled back."""
+_UNWATCHED_SECONDS: Final = 0.1
+"""Seconds of a change until the growth of the tables is watched."""
 _PLACE: Final = re.compile(r"\(\d{1,10},\d{1,5}\)", re.ASCII)
 
 
 class _Statement(NamedTuple):
     """A statement with its parameters, one list for each time that it runs."""
 
-    checked: Checked
+    checked: StatementPlan
     rows: Sequence[Sequence[Value]]
 
 
@@ -94,8 +97,9 @@ class PostgresTables:
         self._connections = UserConnections(database.location)
         self._changing = KeyedLock()
         """Changes of one user wait here for one another, and not on the few connections that the user may have."""
+        self._logging_in = KeyedLock()
         self._known: OrderedDict[str, Login] = OrderedDict()
-        self._checked: OrderedDict[tuple[str, int, bool], Checked] = OrderedDict()
+        self._checked: OrderedDict[tuple[str, int, bool], StatementPlan] = OrderedDict()
         self._noted: set[str] = set()
         self._problem: str | None = None
         self._looked_at = 0.0
@@ -149,7 +153,7 @@ class PostgresTables:
 
         async def read(connection: UserConnection) -> Sequence[TableInfo]:
             found = []
-            for name, columns in (await measuring.columns_of_tables(connection)).items():
+            for name, columns in (await usage.columns_of_tables(connection)).items():
                 count = await connection.raw.fetchval(f"SELECT pg_catalog.count(*) FROM {quoted(name)}")  # noqa: S608
                 found.append(TableInfo(name, columns, count))
             return found
@@ -163,7 +167,7 @@ class PostgresTables:
         most = max(1, min(limit, MOST_ROWS))
 
         async def read(connection: UserConnection) -> TablePage:
-            known = await measuring.columns_of_tables(connection)
+            known = await usage.columns_of_tables(connection)
             if table not in known:
                 raise no_table(table, list(known))
             names = [column.name for column in known[table]]
@@ -191,6 +195,10 @@ class PostgresTables:
         if found is empty:
             raise no_table(table, ())
         return found
+
+    async def lost(self) -> Sequence[str]:
+        """There are no files."""
+        return ()
 
     async def drop(self, user_id: str) -> None:
         """See `SqlDatabase.drop`."""
@@ -222,10 +230,11 @@ class PostgresTables:
         first = numbered(statement, rows[0])
         values = [_in_order(row, first.names, first.number, at) for at, row in enumerate(rows)]
         short = all(_is_short(value) for row in values for value in row)
+        size = SHORT_PARAMETER if short else MOST_ROW_BYTES
         key = (first.statement, first.number, short)
         checked = self._checked.get(key)
         if checked is None:
-            checked = check(first.statement, first.number, SHORT_PARAMETER if short else MOST_ROW_BYTES)
+            checked = check(first.statement, first.number, size)
             self._checked[key] = checked
             if len(self._checked) > _KEPT_STATEMENTS:
                 self._checked.popitem(last=False)
@@ -253,10 +262,11 @@ class PostgresTables:
         transaction = raw.transaction()
         await transaction.start()
         try:
-            await measuring.lock(connection)
-            before = await measuring.measure(connection)
-            result = await _rows(connection, statement)
-            after = await measuring.measure(connection)
+            await usage.lock(connection)
+            before = await usage.measure(connection)
+            async with self._bounded(user_id, connection, before, quota):
+                result = await _rows(connection, statement)
+            after = await usage.measure(connection)
             await _check_counts(connection, checked, before, after, result, quota)
             grown = after.bytes > before.bytes
             if grown or after.tables > before.tables or user_id not in self._noted:
@@ -285,11 +295,40 @@ class PostgresTables:
         self._noted.add(user_id)
         return result
 
+    @asynccontextmanager
+    async def _bounded(
+        self, user_id: str, connection: UserConnection, before: TableUsage, quota: Quota
+    ) -> AsyncIterator[None]:
+        """Cancel the statement that runs meanwhile when its tables outgrow the quota. Raises QuotaExceeded then."""
+
+        async def watch() -> int | None:
+            await asyncio.sleep(_UNWATCHED_SECONDS)
+            with suppress(SymbiontError):  # the size is looked at again at the end
+                keys = (await self._storage.stored(user_id)).kv_bytes
+                most = max(before.bytes, quota.storage - keys)
+                await self._roles.cancel_beyond(connection.login.name, connection.process, most)
+                return before.bytes + keys
+            return None
+
+        watching = asyncio.create_task(watch(), name="tables: watch the growth of a change")
+        try:
+            yield
+        except asyncpg.QueryCanceledError as error:
+            # The server has cancelled before the call that cancels returns.
+            await asyncio.wait([watching], timeout=WATCH_SECONDS)
+            used = watching.result() if watching.done() else None
+            if used is None:
+                raise
+            raise storage_exceeded(quota, used) from error
+        finally:
+            watching.cancel()
+            await asyncio.wait([watching])
+
     async def _reclaim_failed(self, user_id: str, table: str | None) -> None:
         """Return the space that a change has taken before it was rolled back: it would count towards the quota."""
         with suppress(SymbiontError):
             counted = (await self._storage.stored(user_id)).table_bytes
-            measured = await self._connected(user_id, measuring.measure)
+            measured = await self._connected(user_id, usage.measure)
             if measured.bytes > counted + _LEFT_BYTES:
                 await self._connected(user_id, lambda connection: self._reclaim(user_id, connection, table))
 
@@ -298,7 +337,7 @@ class PostgresTables:
         with suppress(*DRIVER_ERRORS, SymbiontError):
             if table is not None:
                 await connection.raw.execute(f"VACUUM {quoted(table)}")
-            after = await measuring.measure(connection)
+            after = await usage.measure(connection)
             await self._storage.note_tables(user_id, after.tables, after.bytes)
 
     async def _reading(
@@ -355,7 +394,7 @@ class PostgresTables:
         ):
             # The role is gone, such as after the database was restored, or has another password, or may no longer
             # connect to the database, which was taken from everyone.
-            login = await self._login(user_id, anew=True)
+            login = await self._login(user_id, login)
             taken = self._connections.of(login)
             try:
                 connection = await taken.__aenter__()
@@ -371,22 +410,26 @@ class PostgresTables:
         finally:
             await taken.__aexit__(None, None, None)
 
-    async def _login(self, user_id: str, *, anew: bool = False) -> Login:
-        login = await self._logins.find(user_id)
-        if login is None or anew:
-            pool = await self._roles.pool()
-            login = await self._logins.claim(user_id, self._roles.new_name, pool)
-            name = login.name
-            await self._roles.make(login, user_id, lambda: self._logins.holds(user_id, name))
-        self._known[user_id] = login
-        if len(self._known) > _KEPT_LOGINS:
-            self._known.popitem(last=False)
-        return login
+    async def _login(self, user_id: str, failed: Login | None = None) -> Login:
+        """Return the login of a user. `failed`: the one that PostgreSQL refuses, if it does."""
+        async with self._logging_in.of(user_id):
+            known = self._known.get(user_id)
+            if known is not None and known is not failed:
+                return known
+            login = await self._logins.find(user_id)
+            if login is None or failed is not None:
+                pool = await self._roles.pool()
+                login = await self._logins.claim(user_id, self._roles.new_name, pool)
+                name = login.name
+                await self._roles.make(login, user_id, lambda: self._logins.holds(user_id, name))
+            self._known[user_id] = login
+            if len(self._known) > _KEPT_LOGINS:
+                self._known.popitem(last=False)
+            return login
 
 
 async def _read(connection: UserConnection, statement: _Statement) -> StatementResult:
-    most = statement.checked.most_rows
-    if most is not None and most * statement.checked.row_bytes <= _FETCHED_BYTES:
+    if statement.checked.few:
         return await _rows(connection, statement)  # no statement that reads can change anything
     async with connection.raw.transaction(readonly=True):
         return await _rows(connection, statement)
@@ -426,29 +469,28 @@ async def _rows(connection: UserConnection, statement: _Statement) -> StatementR
 
 
 async def _batches(
-    connection: UserConnection, prepared: Any, values: Sequence[Any], checked: Checked, position: int
+    connection: UserConnection, prepared: Any, values: Sequence[Any], checked: StatementPlan, position: int
 ) -> AsyncIterator[Sequence[Any]]:
-    """Yield the rows of a result, no more at a time than fit into _FETCHED_BYTES."""
-    returns = bool(prepared.get_attributes())
+    """Yield the rows of a result, as many at a time as fit into _FETCHED_BYTES if they are like those before."""
     try:
-        if not returns or (checked.most_rows is not None and checked.most_rows * checked.row_bytes <= _FETCHED_BYTES):
+        if checked.few or not prepared.get_attributes():
             connection.expect()
             yield await prepared.fetch(*values)
             return
-        cursor = await prepared.cursor(*values)
-        most = max(1, min(MOST_ROWS + 1, _FETCHED_BYTES // max(1, checked.row_bytes)))
+        cursor, most = await prepared.cursor(*values), _FIRST_ROWS
         while True:
             connection.expect()
             batch = await cursor.fetch(most)
             yield batch
             if len(batch) < most:
                 return
+            most = max(1, min(MOST_ROWS + 1, _FETCHED_BYTES * most // max(1, connection.received)))
     except asyncpg.PostgresError as error:
         error.row = position
         raise
 
 
-def _columns(prepared: Any, checked: Checked) -> tuple[Sequence[str], Sequence[str]]:
+def _columns(prepared: Any, checked: StatementPlan) -> tuple[Sequence[str], Sequence[str]]:
     """Return the names and the types of the columns of a result. Raises StatementError for names that are there twice,
     and for types that are no values."""
     attributes = prepared.get_attributes()
@@ -490,21 +532,21 @@ def _check_row(size: int | None, position: int) -> None:
 
 async def _check_counts(
     connection: UserConnection,
-    checked: Checked,
-    before: Measured,
-    after: Measured,
+    checked: StatementPlan,
+    before: TableUsage,
+    after: TableUsage,
     result: StatementResult,
     quota: Quota,
 ) -> None:
     if checked.kind == "define":
-        await measuring.check_definitions(connection)
+        await usage.check_definitions(connection)
     if checked.rewrites and checked.table is not None:
-        _check_row(await measuring.longest_row(connection, checked.table), 0)
+        _check_row(await usage.longest_row(connection, checked.table), 0)
     if quota.tables is not None and after.tables > max(quota.tables, before.tables):
         raise tables_exceeded(quota, before.tables)
     if quota.rows is not None and checked.kind == "insert" and result.affected_rows:
         assert checked.table is not None
-        count = await measuring.rows_beyond(connection, checked.table, quota.rows, after.bytes)
+        count = await usage.rows_beyond(connection, checked.table, quota.rows, after.bytes)
         if count is not None:
             raise rows_exceeded(quota, checked.table, max(0, count - result.affected_rows))
 
@@ -520,7 +562,7 @@ async def _explained(connection: UserConnection, error: BaseException) -> Symbio
         return known
     name = named.strip('"')
     with suppress(*DRIVER_ERRORS, SymbiontError):
-        tables = await measuring.columns_of_tables(connection)
+        tables = await usage.columns_of_tables(connection)
         if code == UNDEFINED_TABLE:
             return no_table(name, list(tables))
         columns = [column for each in tables.values() for column in each]

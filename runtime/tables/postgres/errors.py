@@ -10,15 +10,18 @@ from typing import Final
 
 import asyncpg
 
+from dslc.blocks.values.quantity import format_duration
 from runtime.errors import SymbiontError
 from runtime.suggestions import unknown_name
 from runtime.tables.errors import QuotaExceeded, StatementError, TablesUnavailable
+from runtime.tables.postgres.aggregates import TOO_MUCH, too_much
 from runtime.tables.sql_database import MOST_SECONDS, ColumnInfo
 
 DRIVER_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
 """What asyncpg raises; its timeouts are OSErrors too."""
 UNDEFINED_TABLE: Final = "42P01"
 UNDEFINED_COLUMN: Final = "42703"
+_UNDEFINED_SETTING: Final = "42704"
 _LONGEST: Final = 300
 """Maximum characters of a message of the server."""
 
@@ -75,7 +78,7 @@ def _translated(error: BaseException) -> SymbiontError:
 def too_long() -> StatementError:
     """Return the error of a statement that was cancelled."""
     return StatementError(
-        f"the statement was cancelled after {MOST_SECONDS:g} s; nothing was changed",
+        f"the statement was cancelled after {format_duration(MOST_SECONDS)}; nothing was changed",
         hint="add conditions to each join, or a LIMIT, or an index",
     )
 
@@ -85,6 +88,8 @@ def _of_server(error: asyncpg.PostgresError) -> SymbiontError:
     for code, message, hint in _LATER:
         if state.startswith(code):
             return TablesUnavailable(message, hint=hint)
+    if state == _UNDEFINED_SETTING and TOO_MUCH in str(error):
+        return too_much()
     if state == "42501":
         return StatementError("that is not possible here", hint="use tables of your own")
     hint = next((hint for code, hint in _WRONG if state.startswith(code)), None)

@@ -12,7 +12,6 @@ from runtime.crypto import Unsealable
 from runtime.database.connection import Database
 from runtime.database.schema import user_storage
 from runtime.database.sealed import Seal
-from runtime.errors import NotFound
 from runtime.identity import users
 from runtime.tables.errors import TablesUnavailable
 from runtime.tables.storage import UserStorage
@@ -55,8 +54,7 @@ class Logins:
 
         def take(connection: Connection) -> Login:
             self._storage.ensure(connection, user_id)
-            if not users.exists(connection, user_id):
-                raise NotFound("there is no such user any more")
+            users.require(connection, user_id)
             known = self._read(connection, user_id)
             if known is not None:
                 return known

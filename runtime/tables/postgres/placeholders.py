@@ -27,7 +27,7 @@ class Token(NamedTuple):
     end: int
 
 
-class Numbered(NamedTuple):
+class NumberedStatement(NamedTuple):
     """A statement with numbered parameters. `names`: of the parameters in their order, if they have names; `number`: of
     parameters."""
 
@@ -51,7 +51,7 @@ def tokens_of(statement: str) -> Sequence[Token]:
         raise StatementError("the statement is not valid Unicode") from None
 
 
-def numbered(statement: str, parameters: Parameters) -> Numbered:
+def numbered(statement: str, parameters: Parameters) -> NumberedStatement:
     """Number the parameters of a statement. Raises StatementError if it has others than those that are given."""
     if len(statement) > LONGEST_STATEMENT:
         raise StatementError(
@@ -80,14 +80,14 @@ def numbered(statement: str, parameters: Parameters) -> Numbered:
     _check_kind(named, asked, names, highest)
     if named:
         _check_names(names, parameters)  # type: ignore[arg-type]  # a mapping
-        return Numbered("".join(pieces), names, len(names))
+        return NumberedStatement("".join(pieces), names, len(names))
     count = asked or highest
     if count != len(parameters):
         raise StatementError(
             f"the statement has {count} parameters, and params has {len(parameters)} values",
             hint="give one value for each ?",
         )
-    return Numbered("".join(pieces), None, count)
+    return NumberedStatement("".join(pieces), None, count)
 
 
 def _placeholders(tokens: Sequence[Token]) -> Iterator[tuple[int, int, str | None]]:

@@ -7,6 +7,7 @@ daemon may create roles (CREATEROLE), or it has a pool of prepared ones; see `gr
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import hmac
@@ -19,7 +20,7 @@ import asyncpg
 import structlog
 
 from runtime.database.connection import Database
-from runtime.errors import NotFound
+from runtime.identity import users
 from runtime.tables.postgres.errors import DRIVER_ERRORS, translated
 from runtime.tables.postgres.logins import Login
 from runtime.tables.statement import quoted
@@ -34,8 +35,16 @@ RIGHTS: Final = (
 """What a user's role may do."""
 _SECONDS: Final = 10
 """Maximum seconds of a statement here."""
+_MOST_MADE_AT_ONCE: Final = 5
+"""Roles that are made at once, each on a connection of its own."""
 _BATCH: Final = 50
 """Tables that are dropped in one transaction: each takes several of the server's locks."""
+_LOOK_SECONDS: Final = 0.05
+_CANCEL: Final = (
+    "SELECT pg_catalog.pg_cancel_backend($2) FROM (SELECT pg_catalog.sum(pg_catalog.pg_total_relation_size(c.oid))"
+    " AS bytes FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
+    " WHERE n.nspname = $1 AND c.relkind IN ('r', 'S')) AS tables WHERE bytes > $3"
+)
 TEMPORARY_BYTES: Final = "256MB"
 _MARK: Final = "SELECT pg_catalog.obj_description(oid, 'pg_namespace') FROM pg_catalog.pg_namespace WHERE nspname = $1"
 """Reads whose schema it is: a hash of the user's id."""
@@ -47,6 +56,7 @@ class Roles:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._making = asyncio.Semaphore(_MOST_MADE_AT_ONCE)
         self.prefix = f"symbi_{database.id[:8]}_"
         """How the names of this database's roles begin; roles belong to the whole server."""
 
@@ -75,23 +85,25 @@ class Roles:
     async def make(self, login: Login, user_id: str, still_held: Callable[[], Awaitable[bool]]) -> None:
         """Make the role and the schema of a user's login unless they exist, and set its password.
 
-        Raises NotFound unless `still_held`, which is asked when nothing else makes or drops roles: of a user who was
-        removed meanwhile nothing is made, for nothing would drop it. A schema of another user, whose removal was
+        Raises NotFound unless `still_held`, which is asked when nothing else makes or drops this role: of a user who
+        was removed meanwhile nothing is made, for nothing would drop it. A schema of another user, whose removal was
         interrupted, is dropped first.
         """
         name = quoted(login.name)
         mark = hashlib.sha256(user_id.encode()).hexdigest()
-        async with self._connected() as connection, connection.transaction():
-            await _lock(connection, self.prefix)
+        async with self._making, self._connected() as connection, connection.transaction():
+            await _lock(connection, login.name)
             if not await still_held():
-                raise NotFound("there is no such user any more")
-            if not await _exists(connection, login.name):
+                raise users.removed_error()
+            existed = await _exists(connection, login.name)
+            if not existed:
                 await connection.execute(f"CREATE ROLE {name} {RIGHTS}")
                 await connection.execute(f"GRANT {name} TO CURRENT_USER")
             if await connection.fetchval(_MARK, login.name) != mark:
-                await _terminate(connection, login.name)
                 await connection.execute(f"DROP SCHEMA IF EXISTS {name} CASCADE")
-                await self._drop_owned(connection, login.name)
+                if existed:
+                    await _terminate(connection, login.name)
+                    await self._drop_owned(connection, login.name)
             await self._set_password(connection, login.name, scram_verifier(login.password))
             await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {name}")
             await connection.execute(f"COMMENT ON SCHEMA {name} IS '{mark}'")
@@ -104,12 +116,12 @@ class Roles:
         async with self._connected() as connection:
             if await _exists(connection, name):
                 async with connection.transaction():
-                    await _lock(connection, self.prefix)
+                    await _lock(connection, name)
                     await self._set_password(connection, name, None)
                 await _terminate(connection, name)
             await self._drop_tables(connection, name)
             async with connection.transaction():
-                await _lock(connection, self.prefix)
+                await _lock(connection, name)
                 await connection.execute(f"DROP SCHEMA IF EXISTS {quoted(name)} CASCADE")
                 if await _exists(connection, name):
                     await self._drop_role(connection, name)
@@ -124,6 +136,15 @@ class Roles:
                 name,
             )
 
+    async def cancel_beyond(self, name: str, process: int, most: int) -> None:
+        """Cancel what a process runs when the tables in this schema, with what is not committed, have more than `most`
+        bytes. Returns after that; until then the caller cancels it."""
+        async with self._connected() as connection:
+            while True:
+                if await connection.fetch(_CANCEL, name, process, most):
+                    return
+                await asyncio.sleep(_LOOK_SECONDS)
+
     async def _drop_tables(self, connection: Any, name: str) -> None:
         while names := await connection.fetch(
             "SELECT c.relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
@@ -134,8 +155,8 @@ class Roles:
             tables = ", ".join(f"{quoted(name)}.{quoted(each['relname'])}" for each in names)
             await connection.execute(f"DROP TABLE IF EXISTS {tables} CASCADE")
 
-    @staticmethod
-    async def _drop_owned(connection: Any, name: str) -> None:
+    async def _drop_owned(self, connection: Any, name: str) -> None:
+        await _lock(connection, self.prefix)
         await connection.execute(f"SET LOCAL ROLE {quoted(name)}")
         await connection.execute(f"DROP OWNED BY {quoted(name)}")
         await connection.execute("RESET ROLE")
@@ -170,11 +191,14 @@ class Roles:
             " FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()"
         )
         database = quoted(row["datname"])
-        statements = [f"ALTER ROLE {quoted(name)} SET temp_file_limit = '{TEMPORARY_BYTES}'"]
+        await _try(connection, f"ALTER ROLE {quoted(name)} SET temp_file_limit = '{TEMPORARY_BYTES}'")
+        statements = []
         if not row["connect"]:
             statements.append(f"GRANT CONNECT ON DATABASE {database} TO {quoted(name)}")
         if row["owns"] and row["temporary"]:
             statements.append(f"REVOKE TEMPORARY ON DATABASE {database} FROM PUBLIC")
+        if statements:
+            await _lock(connection, self.prefix)
         for statement in statements:
             await _try(connection, statement)
 
@@ -195,7 +219,7 @@ class Roles:
         try:
             connection = await self._database.session()
             await connection.execute(
-                f"SET statement_timeout = '{_SECONDS}s'; SET lock_timeout = '{_SECONDS // 2}s';"
+                f"SET statement_timeout = '{_SECONDS}s'; SET lock_timeout = '{_SECONDS - 1}s';"
                 " SET search_path = pg_catalog"
             )
             yield connection
@@ -245,6 +269,7 @@ async def _terminate(connection: Any, name: str) -> None:
     )
 
 
-async def _lock(connection: Any, prefix: str) -> None:
-    """Wait for others who change roles: PostgreSQL refuses two changes of rights on one database at once."""
-    await connection.fetchval("SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended($1, 0))", prefix)
+async def _lock(connection: Any, name: str) -> None:
+    """Wait for others who change this role. With the prefix of all roles, after that: for others who change rights on
+    the database, of which PostgreSQL refuses two at once."""
+    await connection.fetchval("SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended($1, 0))", name)

@@ -1,12 +1,12 @@
 """Judges a statement by its parse tree, before PostgreSQL sees it.
 
-Every node, field, function, operator and type must be on a list (`nodes`, `allowed`). Names have no schema, so they are
+Every node, field, function, operator and type must be on a list (`allowlist`). Names have no schema, so they are
 found in the user's schema alone: nothing in `pg_catalog` has a name that is allowed here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, Literal, NamedTuple
 
 from pglast import parse_sql
@@ -14,23 +14,26 @@ from pglast.parser import ParseError
 
 from runtime.suggestions import unknown_name
 from runtime.tables.errors import StatementError
-from runtime.tables.postgres.allowed import (
+from runtime.tables.postgres import aggregates
+from runtime.tables.postgres.allowlist import (
     ACCESS_METHODS,
+    CHOICES,
     COSTLY,
+    FIELDS,
     FUNCTIONS,
     IN_FROM,
     INSTEAD,
     OF_ROWS,
     OPERATORS,
     OTHER_TYPES,
+    PLACES,
     STORED,
     SYSTEM_COLUMNS,
     TYPES,
 )
 from runtime.tables.postgres.dialect import syntax_hint, translated
-from runtime.tables.postgres.nodes import CHOICES, FIELDS, PLACES
 from runtime.tables.postgres.placeholders import COMMENTS, QUOTING_HINT, Token, tokens_of
-from runtime.tables.postgres.sizes import MOST_COUNT, Sizes, fields, nodes
+from runtime.tables.postgres.value_bounds import MOST_COUNT, ValueBounds, fields, nodes
 from runtime.tables.statement import quoted
 
 Kind = Literal["read", "insert", "update", "delete", "define", "drop"]
@@ -63,25 +66,25 @@ _MOST_STORED: Final = 4
 _MOST_PREDICATE: Final = 60
 """Maximum nodes of the condition of an index: each query compares all parts of its own with each of them."""
 _MOST_DIGITS: Final = 400
+_FEW: Final = 50
 _SCHEMAS: Final = frozenset({"pg_catalog", "information_schema", "public", "pg_toast"})
 _RETURNING: Final = "pg_catalog.octet_length(({}.*)::text)"
 
 
-class Checked(NamedTuple):
+class StatementPlan(NamedTuple):
     """A statement that may run. `sql`: for PostgreSQL; `table`: that is changed; `counted`: the last column of its
-    result is the size of each changed row; `row_bytes`: the bound of a row of its result; `most_rows`: of the
-    result, if that is known; `rewrites`: it may make the rows of `table` longer, which no result tells."""
+    result is the size of each changed row; `few`: it returns at most 50 rows; `rewrites`: it may make the rows of
+    `table` longer, which no result tells."""
 
     sql: str
     kind: Kind
     table: str | None
     counted: bool
-    row_bytes: int
-    most_rows: int | None
+    few: bool
     rewrites: bool = False
 
 
-def check(statement: str, parameters: int, parameter_bytes: int) -> Checked:
+def check(statement: str, parameters: int, parameter_bytes: int) -> StatementPlan:
     """Check a statement whose parameters are numbered from 1 to `parameters` and take up to `parameter_bytes` each.
 
     Raises StatementError.
@@ -97,9 +100,11 @@ def check(statement: str, parameters: int, parameter_bytes: int) -> Checked:
     _Check(parameters, stored=stored).tree(root)
     if stored and parameters:
         raise StatementError("this statement has no parameters", hint="write the values as literals")
-    row_bytes = Sizes(parameter_bytes).statement(root)
+    ValueBounds(parameter_bytes).check(root)
     relation: Any = getattr(root, "relation", None)
-    sql = _renamed_types(statement, root, {**OTHER_TYPES, "json": "jsonb"} if stored else OTHER_TYPES).rstrip()
+    sql = _renamed_types(statement, root).rstrip()
+    if any(map(_collects, nodes(root))):
+        sql = aggregates.counted(sql, list(filter(_collects, nodes(parse_sql(sql)[0].stmt))))
     counted = kind in ("insert", "update")
     if counted:
         alias = relation.alias.aliasname if relation.alias else relation.relname
@@ -107,7 +112,7 @@ def check(statement: str, parameters: int, parameter_bytes: int) -> Checked:
         end = _end(tokens_of(sql))
         sql = f"{sql[:end]}{', ' if root.returningClause else ' RETURNING '}{size}"
     table = relation.relname if relation is not None else None
-    return Checked(sql, kind, table, counted, row_bytes, _most_rows(root), rewrites=_rewrites(root))
+    return StatementPlan(sql, kind, table, counted, _is_few(root), _rewrites(root))
 
 
 def _rewrites(root: Any) -> bool:
@@ -124,16 +129,19 @@ def _rewrites(root: Any) -> bool:
     return False
 
 
-def _most_rows(root: Any) -> int | None:
+def _is_few(root: Any) -> bool:
     query = root.selectStmt if type(root).__name__ == "InsertStmt" else root
     if type(query).__name__ != "SelectStmt" or query.larg is not None:
-        return None
+        return False
     if query.valuesLists:
-        return len(query.valuesLists)
+        return len(query.valuesLists) <= _FEW
     limit = query.limitCount
-    if limit is not None and type(limit).__name__ == "A_Const" and type(limit.val).__name__ == "Integer":
-        return max(0, int(limit.val.ival))
-    return None
+    number = limit.val if type(limit).__name__ == "A_Const" else None
+    return number is not None and type(number).__name__ == "Integer" and int(number.ival) <= _FEW
+
+
+def _collects(node: Any) -> bool:
+    return type(node).__name__ == "FuncCall" and FUNCTIONS[_name_of(node)] == "collect"
 
 
 def _parsed(statement: str, tokens: Sequence[Token]) -> Any:
@@ -254,6 +262,8 @@ class _Check:
                 raise StatementError(f"a number has at most {_MOST_DIGITS} digits")
 
     def _check_a_expr(self, node: Any) -> None:
+        if "BETWEEN" in node.kind.name:  # the name is that of the form
+            return
         self._operator(node.name)
         name = node.name[0].sval
         if name in COSTLY and not _is_small(node.rexpr) and not (name == "*" and _is_small(node.lexpr)):
@@ -303,7 +313,7 @@ class _Check:
         schema = [each.sval for each in node.names[:-1]]
         if schema not in ([], ["pg_catalog"]):
             raise _qualified()
-        name = OTHER_TYPES.get(name, name) if len(node.names) == 1 else name
+        name = OTHER_TYPES.get(name, name)
         if name not in TYPES:
             raise _unknown_type(name)
         if TYPES[name].endswith("serial") and not self._stored:  # elsewhere it is a table that is called so
@@ -416,6 +426,14 @@ def _check_arguments(name: str, node: Any) -> None:
         _check_series(arguments)
     if growth == "pattern" and not _is_short_text(arguments[1:]):
         raise StatementError(f"{name} needs a short text in quotes as format", hint=f"{name}(day, 'YYYY-MM-DD')")
+    if name == "percentile_disc" and not all(type(each).__name__ == "A_Const" for each in arguments):
+        raise StatementError("percentile_disc needs a number, not an expression")
+    if growth == "collect" and node.over is not None:
+        raise StatementError(f"{name} OVER is not possible", hint=f"{name}(...) with GROUP BY")
+    if growth == "collect" and any(
+        type(each).__name__ == "SelectStmt" for each in nodes((arguments, node.agg_filter, node.agg_order))
+    ):
+        raise StatementError(f"{name} cannot collect from a query in its arguments", hint="write the query into FROM")
     if growth == "translate" and not _is_short_text(arguments[1:2]):
         raise StatementError("translate needs short texts in quotes", hint="translate(name, 'abc', 'xyz')")
 
@@ -434,19 +452,19 @@ def _check_series(arguments: Sequence[Any]) -> None:
         raise StatementError(f"generate_series makes at most {MOST_COUNT:,} rows")
 
 
-def _renamed_types(statement: str, root: Any, others: Mapping[str, str]) -> str:
-    """Replace names of types that only other databases have. `others`: what is written instead of them."""
+def _renamed_types(statement: str, root: Any) -> str:
+    """Replace names of types that only other databases have."""
     edits = [
-        (node.location, node.names[0].sval)
+        (node.location, node.names[-1].sval)
         for node in nodes(root)
-        if type(node).__name__ == "TypeName" and len(node.names) == 1 and node.names[0].sval in others
+        if type(node).__name__ == "TypeName" and node.names[-1].sval in OTHER_TYPES
     ]
     starts = {token.start: token for token in tokens_of(statement)} if edits else {}
     for location, name in sorted(edits, reverse=True):
         token = starts.get(location)
         if token is None:
             raise _unknown_type(name)
-        statement = f"{statement[: token.start]}{others[name]}{statement[token.end :]}"
+        statement = f"{statement[: token.start]}{OTHER_TYPES[name]}{statement[token.end :]}"
     return statement
 
 
@@ -470,6 +488,7 @@ def _refused(node: Any, what: str = "") -> StatementError:
         ("CollateClause", ""): "COLLATE is not possible",
         ("ColumnDef", "collClause"): "COLLATE is not possible",
         ("IndexElem", "collation"): "COLLATE is not possible",
+        ("A_Expr", "AEXPR_SIMILAR"): "SIMILAR TO is not possible; use LIKE or ILIKE",
     }
     message = known.get((kind, what)) or f"{_called(node)}{' ' + what if what else ''} is not possible in a statement"
     return StatementError(message, hint=_ALLOWED if kind.endswith("Stmt") else "write it in simpler SQL")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import os
 import stat
 import tempfile
@@ -16,8 +15,9 @@ import apsw
 
 from runtime.tables.sql_database import MOST_ROW_BYTES
 from runtime.tables.sqlite.authorizer import Authorizer
-from runtime.tables.sqlite.messages import Failed
-from runtime.tables.sqlite.statement import MOST_BYTES, MOST_PARAMETERS, Refused
+from runtime.tables.sqlite.functions import add_functions
+from runtime.tables.sqlite.messages import Failure
+from runtime.tables.sqlite.statement import MOST_BYTES, MOST_PARAMETERS, Refusal
 
 PAGE_BYTES: Final = 4096
 _MOST_PAGES: Final = 0xFFFFFFFE
@@ -76,7 +76,7 @@ class SealedConnection:
     pass. `deadline`: `time.monotonic` at which a statement is given up."""
 
     def __init__(self, path: Path, key: bytes, *, known: bool) -> None:
-        """Open the file; make it unless it is `known` to exist. On return it is on disk. Raises Refused if the file is
+        """Open the file; make it unless it is `known` to exist. On return it is on disk. Raises Refusal if the file is
         not what it should be, and apsw.Error."""
         _check(path, known=known)
         self.allowed = Authorizer()
@@ -90,18 +90,22 @@ class SealedConnection:
         for pragma in ("auto_vacuum=INCREMENTAL", "temp_store=MEMORY", f"cache_size=-{_CACHE_KIB}"):
             self.raw.execute(f"PRAGMA {pragma}")
         if self.raw.execute("PRAGMA journal_mode=WAL").fetchall() != [("wal",)]:
-            raise Refused(Failed("file", "does not take a log of changes", "restore it from a backup"))
+            raise Refusal(Failure("file", "does not take a log of changes", "restore it from a backup"))
         self.raw.execute("PRAGMA synchronous=FULL")
         self.raw.execute(f"PRAGMA journal_size_limit={_LOG_BYTES}")
         for option, value in _CONFIGURATION:
             self.raw.config(option, value)
         self.raw.drop_modules(None)
-        _add_functions(self.raw)
+        add_functions(self.raw, self._check_time)
         for limit, value in _LIMITS:
             self.raw.limit(limit, value)
         self.raw.authorizer = self.allowed
         self.raw.set_progress_handler(lambda: time.monotonic() > self.deadline, _OPERATIONS)
         _sync(path.parent)
+
+    def _check_time(self) -> None:
+        if time.monotonic() > self.deadline:
+            raise apsw.InterruptError
 
     def own(self, text: str, values: tuple[object, ...] = ()) -> list[Any]:
         """Run a statement of this program, and return its rows."""
@@ -187,56 +191,31 @@ class SealedConnection:
 
 
 def _check(path: Path, *, known: bool) -> None:
-    """Raise Refused if the file is not one that this user of the system has made."""
+    """Raise Refusal if the file is not one that this user of the system has made."""
     try:
         found = path.lstat()
     except FileNotFoundError:
         if known:
-            raise Refused(Failed("file", "is missing", "restore it from a backup")) from None
+            raise Refusal(Failure("file", "is missing", "restore it from a backup")) from None
         # A log without its file belongs to nothing.
         path.with_name(path.name + "-wal").unlink(missing_ok=True)
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
         return
     if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
-        raise Refused(Failed("file", "is a link or something else than a file", "restore it from a backup"))
+        raise Refusal(Failure("file", "is a link or something else than a file", "restore it from a backup"))
     if found.st_uid != os.geteuid():
-        raise Refused(Failed("file", f"belongs to another user of the system (uid {found.st_uid})", "change its owner"))
+        raise Refusal(
+            Failure("file", f"belongs to another user of the system (uid {found.st_uid})", "change its owner")
+        )
     if stat.S_IMODE(found.st_mode) & 0o077:
         path.chmod(0o600)
     if known and found.st_size == 0:
-        raise Refused(Failed("file", "is empty", "restore it from a backup"))
+        raise Refusal(Failure("file", "is empty", "restore it from a backup"))
 
 
 def _key(key: bytes) -> str:
     # `raw:` needs no derivation from a passphrase, which would take a long time at each opening.
     return f"PRAGMA key='raw:{key.hex()}'"
-
-
-def _add_functions(connection: apsw.Connection) -> None:
-    """Add `encode(blob, 'base64'|'hex')` and `decode(text, 'base64'|'hex')`."""
-    connection.create_scalar_function("encode", _encode, 2, deterministic=True)
-    connection.create_scalar_function("decode", _decode, 2, deterministic=True)
-
-
-def _encode(*values: Any) -> str | None:
-    value, coding = values
-    if value is None:
-        return None
-    content = value if isinstance(value, bytes) else str(value).encode()
-    return base64.b64encode(content).decode() if _is_base64(coding) else content.hex()
-
-
-def _decode(*values: Any) -> bytes | None:
-    value, coding = values
-    if value is None:
-        return None
-    return base64.b64decode(str(value)) if _is_base64(coding) else bytes.fromhex(str(value))
-
-
-def _is_base64(coding: object) -> bool:
-    if coding not in ("base64", "hex"):
-        raise ValueError("encode() and decode() take 'base64' or 'hex'")
-    return coding == "base64"
 
 
 def _sync(folder: Path) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import os
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Coroutine, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
@@ -16,6 +17,7 @@ import structlog
 
 from runtime.crypto import KeyForgotten, Unsealable
 from runtime.database.connection import Database
+from runtime.database.drivers.sqlite import identities, unchanged
 from runtime.database.keys.tables import VERSION
 from runtime.errors import SymbiontError
 from runtime.suggestions import unknown_name
@@ -35,10 +37,11 @@ from runtime.tables.sql_database import (
 )
 from runtime.tables.sqlite import messages
 from runtime.tables.sqlite.files import TableFile, TableFiles
-from runtime.tables.sqlite.messages import Answer, Blob, Bound, Failed, Scalar, ToWorker
+from runtime.tables.sqlite.messages import Answer, Blob, Bound, Failure, Scalar, ToWorker
 from runtime.tables.sqlite.parameters import bound, checked_text
-from runtime.tables.sqlite.processes import Late, NotReceived, Template, Worker
+from runtime.tables.sqlite.processes import NotReceived, Template, Worker, WorkerTimeout
 from runtime.tables.storage import UserStorage
+from runtime.workers.frames import TooLong
 
 Result = TypeVar("Result")
 
@@ -62,12 +65,14 @@ _KEPT_SECONDS: Final = 7 * 86_400
 
 
 class _OpenFile:
-    """The file of one user: its worker, if it is open. `calls`: that wait for it or use it."""
+    """The file of one user: its worker, and its identity at its path, if it is open. `calls`: that wait for it or use
+    it."""
 
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
         self.calls = 0
         self.worker: Worker | None = None
+        self.files: Mapping[Path, tuple[int, int]] = {}
         self.idle: asyncio.TimerHandle | None = None
 
 
@@ -147,6 +152,14 @@ class SqliteTables:
         rows = [[_json_value(each) for each in row] for row in answer.rows]
         return TablePage(answer.columns, rows, answer.after)
 
+    async def lost(self) -> Sequence[str]:
+        """See `SqlDatabase.lost`. What is open is stored again first."""
+        for user_id in [each for each, file in self._open.items() if file.worker and not unchanged(file.files)]:
+            with suppress(SymbiontError):
+                await self._shielded(self._close_idle(user_id))
+        named = await self._files.names(filled=True)
+        return await asyncio.to_thread(lambda: [str(path) for path in map(self._path, named) if not path.exists()])
+
     async def drop(self, user_id: str) -> None:
         """Delete all tables of a user, and what belongs to them. Nothing happens if there are none."""
         await self._shielded(self._drop(user_id))
@@ -171,8 +184,8 @@ class SqliteTables:
         self._closed = True
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=MOST_SECONDS + MARGIN_SECONDS)
-        files = [file for file in self._open.values() if file.worker is not None]
-        await asyncio.gather(*(self._close(file) for file in files), return_exceptions=True)
+        files = [(user_id, file) for user_id, file in self._open.items() if file.worker is not None]
+        await asyncio.gather(*(self._close(*each) for each in files), return_exceptions=True)
         await self._template.close()
 
     # Calls
@@ -199,7 +212,7 @@ class SqliteTables:
             read_only=read_only,
         )
         answer = await self._ask(user_id, asked, seconds + MARGIN_SECONDS, quota)
-        assert isinstance(answer, messages.Ran)
+        assert isinstance(answer, messages.StatementRows)
         self._storage.touch(user_id)
         rows = cast("list[list[Value]]", answer.rows)
         return StatementResult(answer.columns, rows, answer.affected_rows, answer.truncated)
@@ -208,13 +221,13 @@ class SqliteTables:
         """Return the answer of the user's worker. Raises what its failures mean."""
         try:
             answer = await self._shielded(self._exchange(user_id, message, seconds, quota))
-        except messages.TooLong:
+        except TooLong:
             raise StatementError("the parameters are too long together", hint="pass fewer at once") from None
-        except Late as late:
+        except WorkerTimeout as late:
             if late.maybe_done:
                 raise
-            answer = Failed("time", "")
-        if isinstance(answer, Failed):
+            answer = Failure("time", "")
+        if isinstance(answer, Failure):
             if answer.reason == "time":
                 limit = seconds - MARGIN_SECONDS
                 raise StatementError(
@@ -252,7 +265,7 @@ class SqliteTables:
                 # It had ended since the last call.
                 worker = await self._worker(user_id, file)
                 answer = await worker.ask(message, seconds, note)
-            if noted and isinstance(answer, Failed):
+            if noted and isinstance(answer, Failure):
                 # The commit failed: the size is noted anew when the file is opened.
                 await worker.kill()
             return answer
@@ -302,10 +315,12 @@ class SqliteTables:
         if file is None or file.calls:
             return
         async with self._held(user_id) as held:
-            await self._close(held)
+            await self._close(user_id, held)
 
-    async def _close(self, file: _OpenFile) -> None:
-        """Close a file that is held."""
+    async def _close(self, user_id: str, file: _OpenFile) -> None:
+        """Close a file that is held. What is in it is stored, also if it was removed while it was open."""
+        if file.worker is not None and file.worker.alive and not unchanged(file.files):
+            await self._restore(user_id, file, file.worker)
         worker, file.worker = file.worker, None
         if file.idle is not None:
             file.idle.cancel()
@@ -317,6 +332,8 @@ class SqliteTables:
 
     async def _worker(self, user_id: str, file: _OpenFile) -> Worker:
         """Return the worker of a file that is held; it is opened if it is not open."""
+        if file.worker is not None and file.worker.alive and not unchanged(file.files):
+            await self._close(user_id, file)
         if file.worker is not None and file.worker.alive:
             return file.worker
         if file.worker is not None:
@@ -329,11 +346,11 @@ class SqliteTables:
         try:
             worker = await self._template.fork()
             try:
-                opening = messages.Open(str(self._path(stored.name)), stored.key, stored.size.tables > 0)
+                opening = messages.OpenRequest(os.fsencode(self._path(stored.name)), stored.key, stored.size.tables > 0)
                 answer = await worker.ask(opening, _OPEN_SECONDS)
-                if isinstance(answer, Failed):
+                if isinstance(answer, Failure):
                     raise await self._failure(user_id, answer, None)
-                assert isinstance(answer, messages.Done)
+                assert isinstance(answer, messages.FileReady)
                 if answer.size != stored.size:
                     # The process was killed between the note of a change and its commit.
                     await self._storage.note_tables(user_id, answer.size.tables, answer.size.bytes)
@@ -343,7 +360,7 @@ class SqliteTables:
         except BaseException:
             self._slots -= 1
             raise
-        file.worker = worker
+        file.worker, file.files = worker, identities(self._path(stored.name))
         return worker
 
     async def _stored(self, user_id: str) -> TableFile | None:
@@ -402,19 +419,35 @@ class SqliteTables:
             if old is None:
                 return
             worker = await self._worker(user_id, file)
-            new = self._files.new(user_id)
-            try:
-                answer = await worker.ask(messages.Copy(str(self._path(new.name)), new.key), _COPY_SECONDS)
-                if isinstance(answer, Failed):
-                    raise await self._failure(user_id, answer, None)
-                is_new = await self._files.replace(user_id, old, new)
-            except BaseException:
-                # If the name was stored nevertheless, the file must stay.
-                if await self._is_unnamed(user_id, new):
-                    await self._delete(new.name)
-                raise
-            await self._close(file)
-            await self._delete(old.name if is_new else new.name)
+            # The worker may have restored it.
+            old = await self._stored(user_id) or old
+            unused = await self._copy(user_id, old, worker)
+            await self._close(user_id, file)
+            await self._delete(unused)
+
+    async def _restore(self, user_id: str, file: _OpenFile, worker: Worker) -> None:
+        """Store what is in an open file that was removed, or replaced, in a new one."""
+        await asyncio.to_thread(self._folder.mkdir, mode=0o700, exist_ok=True)
+        old = await self._stored(user_id)
+        if old is not None:
+            await self._copy(user_id, old, worker)
+            log.warning("tables_restored", user_id=user_id, reason="their file was removed while it was open")
+
+    async def _copy(self, user_id: str, old: TableFile, worker: Worker) -> str:
+        """Copy the open file of a user to one with a new key, and make that the file of the user. Returns the name of
+        the one that is not."""
+        new = self._files.new(user_id)
+        try:
+            answer = await worker.ask(messages.Copy(os.fsencode(self._path(new.name)), new.key), _COPY_SECONDS)
+            if isinstance(answer, Failure):
+                raise await self._failure(user_id, answer, None)
+            is_new = await self._files.replace(user_id, old, new)
+        except BaseException:
+            # If the name was stored nevertheless, the file must stay.
+            if await self._is_unnamed(user_id, new):
+                await self._delete(new.name)
+            raise
+        return old.name if is_new else new.name
 
     async def _is_unnamed(self, user_id: str, file: TableFile) -> bool:
         try:
@@ -430,7 +463,7 @@ class SqliteTables:
 
     # Failures
 
-    async def _failure(self, user_id: str, failed: Failed, quota: Quota | None) -> SymbiontError:
+    async def _failure(self, user_id: str, failed: Failure, quota: Quota | None) -> SymbiontError:
         failed = msgspec.structs.replace(failed, message=_line(failed.message))
         match failed.reason:
             case "changes":

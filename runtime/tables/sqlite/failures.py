@@ -8,7 +8,7 @@ from typing import Final
 
 import apsw
 
-from runtime.tables.sqlite.messages import Failed, Reason
+from runtime.tables.sqlite.messages import Failure, Reason
 
 _PARAMETERS: Final = (
     "texts are in single quotes, names in double quotes; best pass values as parameters: "
@@ -36,7 +36,7 @@ _CASES: Final[tuple[tuple[type[Exception], Reason, str | None, str | None], ...]
     (apsw.ReadOnlyError, "file", "cannot be written", "check its permissions"),
     (apsw.BusyError, "file", "is used by another program", "stop it first"),
     (UnicodeDecodeError, "statement", "a text of the result is not valid UTF-8", "select hex(column)"),
-    (OverflowError, "statement", "an integer has more than 64 bits", "pass it as text"),
+    (OverflowError, "statement", "an integer has more than 64 bits", "store it as text"),
     (apsw.BindingsError, "statement", None, _PARAMETERS),
     (apsw.Error, "statement", None, None),
     (OSError, "disk", None, "check the disk and the system's log"),
@@ -45,19 +45,19 @@ _CASES: Final[tuple[tuple[type[Exception], Reason, str | None, str | None], ...]
 """The reason, the message (None: that of the error) and the hint for each kind of error; the first that fits."""
 
 
-def described(error: Exception, refusal: str | None, known: Callable[[str], list[str]]) -> Failed:
+def described(error: Exception, refusal: str | None, known: Callable[[str], list[str]]) -> Failure:
     """Return what is wrong. `refusal`: what the authorizer refused. `known`: returns the names of a kind."""
     # That of the system contains the path.
     message = f"the disk failed: {(error.strerror or '').lower()}" if isinstance(error, OSError) else str(error)
     if refusal is not None:
-        return Failed("statement", refusal)
+        return Failure("statement", refusal)
     if found := _NAME.match(message) or _NO_COLUMN.match(message):
         if found[2].startswith('"'):
-            return Failed("statement", f"there is no column {found[2]}", _PARAMETERS)
-        return Failed("table" if found[1] == "table" else "column", found[2], known=known(found[1]))
+            return Failure("statement", f"there is no column {found[2]}", _PARAMETERS)
+        return Failure("table" if found[1] == "table" else "column", found[2], known=known(found[1]))
     _, reason, text, hint = next(case for case in _CASES if isinstance(error, case[0]))
     if isinstance(error, apsw.ConstraintError):
         hint = _CONSTRAINTS.get(message.partition(" ")[0])
     elif hint is None and _SYNTAX.search(message):
         hint = _PARAMETERS
-    return Failed(reason, text or message, hint)
+    return Failure(reason, text or message, hint)

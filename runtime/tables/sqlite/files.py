@@ -103,11 +103,11 @@ class TableFiles:
 
         await self._database.transact(forget)
 
-    async def names(self) -> set[str]:
-        """Return the names of all files."""
+    async def names(self, *, filled: bool = False) -> set[str]:
+        """Return the names of all files; `filled`: of those with tables."""
+        query = select(user_storage.c.name).where(user_storage.c.name.is_not(None))
         async with self._database.read() as connection:
-            query = select(user_storage.c.name).where(user_storage.c.name.is_not(None))
-            return set((await connection.scalars(query)).all())
+            return set(await connection.scalars(query.where(user_storage.c.table_count > 0) if filled else query))
 
     async def of_earlier_keys(self) -> list[str]:
         """Return the users whose file has a key that was made before their own key was rotated."""

@@ -1,14 +1,13 @@
-"""Messages between the daemon and the worker process of a file: MessagePack, each after its length in 4 bytes."""
+"""Messages between the daemon and the worker process of a file."""
 
 from __future__ import annotations
 
-import socket
-from typing import Final, Literal, TypeAlias, cast
+from typing import Final, Literal, TypeAlias
 
-import msgspec
 from msgspec import Struct
 
-LENGTH_BYTES: Final = 4
+from runtime.workers.frames import Frames
+
 MOST_BYTES: Final = 16 * 1024 * 1024
 """Maximum bytes of a message, in both directions."""
 
@@ -25,10 +24,10 @@ Bound: TypeAlias = list[Scalar] | dict[str, Scalar]
 """Values for `?`, or for `:name`."""
 
 
-class Open(Struct, frozen=True, tag=True):
+class OpenRequest(Struct, frozen=True, tag=True):
     """The first message to a worker: the file that it serves. `known`: the file has tables, so it must exist."""
 
-    path: str
+    path: bytes
     key: bytes
     known: bool
 
@@ -74,7 +73,7 @@ class ReadPage(Struct, frozen=True, tag=True):
 class Copy(Struct, frozen=True, tag=True):
     """Copy the file to a new one that is sealed with this key, and is on disk on return."""
 
-    path: str
+    path: bytes
     key: bytes
 
     def __repr__(self) -> str:
@@ -82,7 +81,7 @@ class Copy(Struct, frozen=True, tag=True):
 
 
 class Commit(Struct, frozen=True, tag=True):
-    """The change is within the limits of the user, or not: then it is taken back, and the answer is `Failed`."""
+    """The change is within the limits of the user, or not: then it is taken back, and the answer is `Failure`."""
 
     allowed: bool
 
@@ -98,7 +97,7 @@ class Size(Struct, frozen=True, array_like=True):
     bytes: int
 
 
-class Committing(Struct, frozen=True, tag=True):
+class PendingChange(Struct, frozen=True, tag=True):
     """A statement has changed something, and this is the size with the change. `asks`: it waits for `Commit`. From now
     on, or from then on, the change may be on disk."""
 
@@ -106,7 +105,7 @@ class Committing(Struct, frozen=True, tag=True):
     asks: bool
 
 
-class Ran(Struct, frozen=True, tag=True):
+class StatementRows(Struct, frozen=True, tag=True):
     """What a statement returned."""
 
     columns: list[str]
@@ -123,7 +122,7 @@ class Column(Struct, frozen=True, array_like=True):
     nullable: bool
 
 
-class Described(Struct, frozen=True, array_like=True):
+class Table(Struct, frozen=True, array_like=True):
     """A table."""
 
     name: str
@@ -134,7 +133,7 @@ class Described(Struct, frozen=True, array_like=True):
 class Tables(Struct, frozen=True, tag=True):
     """All tables, by name."""
 
-    tables: list[Described]
+    tables: list[Table]
 
 
 class Page(Struct, frozen=True, tag=True):
@@ -145,7 +144,7 @@ class Page(Struct, frozen=True, tag=True):
     after: str | None
 
 
-class Done(Struct, frozen=True, tag=True):
+class FileReady(Struct, frozen=True, tag=True):
     """The file is open, or copied."""
 
     size: Size
@@ -156,7 +155,7 @@ Reason: TypeAlias = Literal[
 ]
 
 
-class Failed(Struct, frozen=True, tag=True):
+class Failure(Struct, frozen=True, tag=True):
     """Nothing was changed. `reason`: what the caller can correct, of which a wrong name of a table or column; a limit
     of the user, of tables, rows of a table, or bytes; a full or failing disk; a file that is not what it should be;
     anything else. `time`: it took too long. `changes`: it may change something, and was to be run only if it does
@@ -174,57 +173,18 @@ class Failed(Struct, frozen=True, tag=True):
     row: int | None = None
 
 
-ToWorker: TypeAlias = Open | Run | Describe | ReadPage | Copy | Commit | Close
-Answer: TypeAlias = Ran | Tables | Page | Done | Failed
-FromWorker: TypeAlias = Committing | Answer
+ToWorker: TypeAlias = OpenRequest | Run | Describe | ReadPage | Copy | Commit | Close
+Answer: TypeAlias = StatementRows | Tables | Page | FileReady | Failure
+FromWorker: TypeAlias = PendingChange | Answer
 
-_encoder: Final = msgspec.msgpack.Encoder()
-_to_worker: Final = msgspec.msgpack.Decoder(ToWorker)
-_from_worker: Final = msgspec.msgpack.Decoder(FromWorker)
+TO_WORKER: Final = Frames[ToWorker](ToWorker, MOST_BYTES)
+FROM_WORKER: Final = Frames[FromWorker](FromWorker, MOST_BYTES)
 
-
-CONTROL_BYTES: Final = 5
-"""Of a message to and from the template: `F` to fork a worker, `K` to kill one; `F` for one that was forked, `X` for
-one that has ended; and the number of the process (0: none)."""
+CONTROL_BYTES: Final = 4
+"""Of a message to and from the template: the number of a process. To it: the worker to kill, or 0 with the socket of a
+worker to fork; from it: the worker that was forked, or 0 if that is not possible."""
 
 
-def control(kind: bytes, number: int = 0) -> bytes:
+def control(number: int = 0) -> bytes:
     """Return a message to or from the template."""
-    return kind + number.to_bytes(CONTROL_BYTES - 1, "big")
-
-
-class TooLong(Exception):  # noqa: N818 - named for what is wrong
-    """A message has more than `MOST_BYTES`."""
-
-
-def encode(message: ToWorker | FromWorker) -> bytes:
-    """Return a message with its length. Raises TooLong."""
-    content = _encoder.encode(message)
-    if len(content) > MOST_BYTES:
-        raise TooLong
-    return len(content).to_bytes(LENGTH_BYTES, "big") + content
-
-
-def length(head: bytes) -> int:
-    """Return the length of the message after these `LENGTH_BYTES` bytes. Raises TooLong."""
-    size = int.from_bytes(head, "big")
-    if size > MOST_BYTES:
-        raise TooLong
-    return size
-
-
-def from_worker(content: bytes) -> FromWorker:
-    """Raises msgspec.DecodeError."""
-    return cast("FromWorker", _from_worker.decode(content))
-
-
-def receive(channel: socket.socket) -> ToWorker:
-    """Wait for a message to a worker. Raises EOFError at the end of the daemon."""
-    return cast("ToWorker", _to_worker.decode(_read(channel, length(_read(channel, LENGTH_BYTES)))))
-
-
-def _read(channel: socket.socket, size: int) -> bytes:
-    content = channel.recv(size, socket.MSG_WAITALL)
-    if len(content) < size:
-        raise EOFError
-    return content
+    return number.to_bytes(CONTROL_BYTES, "big")

@@ -45,7 +45,7 @@ def _scalar(value: Value, place: str) -> Scalar:
             return int(value)
         case int():
             if value not in _INTEGERS:
-                raise StatementError(f"{place} is an integer of more than 64 bits", hint="pass it as text")
+                raise StatementError(f"{place} is an integer of more than 64 bits", hint="store it as text")
             return value
         case float():
             if value - value != 0:

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import os
 import socket
-import sys
-from asyncio.subprocess import DEVNULL, Process
-from collections import deque
+from asyncio.subprocess import Process
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
@@ -19,15 +16,16 @@ import msgspec
 from runtime.errors import SymbiontError
 from runtime.tables.errors import LOOK_FIRST, TablesUnavailable
 from runtime.tables.sqlite import messages
-from runtime.tables.sqlite.messages import Answer, Committing, FromWorker, Size, ToWorker
+from runtime.tables.sqlite.messages import Answer, PendingChange, Size, ToWorker
+from runtime.workers.frames import TooLong
+from runtime.workers.process import start_worker
 
 COMMIT_SECONDS: Final = 60.0
 """Maximum seconds until a change is on disk."""
 _FORK_SECONDS: Final = 60.0
 _EXIT_SECONDS: Final = 10.0
-_INHERITED: Final = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
-"""Variables that the processes get: no others, because they contain secrets."""
-_DISCONNECTED: Final = (EOFError, OSError, msgspec.DecodeError, messages.TooLong)
+_TEMPLATE: Final = "runtime.tables.sqlite.template"
+_DISCONNECTED: Final = (EOFError, OSError, msgspec.DecodeError, TooLong)
 """What reading from a worker raises that has ended, or sends something else than messages."""
 
 
@@ -46,7 +44,7 @@ async def _refusal(on_growth: OnGrowth, size: Size) -> SymbiontError | None:
     return None
 
 
-class Late(TablesUnavailable):
+class WorkerTimeout(TablesUnavailable):
     """The worker was killed, because it did not answer in time."""
 
 
@@ -58,42 +56,44 @@ class Worker:
     """A process with the file of one user. Send one message at a time."""
 
     def __init__(
-        self, template: Template, number: int, streams: tuple[asyncio.StreamReader, asyncio.StreamWriter]
+        self, template: socket.socket, number: int, streams: tuple[asyncio.StreamReader, asyncio.StreamWriter]
     ) -> None:
+        """`template`: the socket to the one that has forked it."""
         self._template = template
         self._number = number
         self._reader, self._writer = streams
+        self._has_ended = False
 
     @property
     def alive(self) -> bool:
         """False if the process has ended."""
-        return not self._reader.at_eof() and self._template.has(self._number)
+        return not self._has_ended and not self._reader.at_eof() and self._reader.exception() is None
 
     async def ask(self, message: ToWorker, seconds: float, on_growth: OnGrowth = _allow) -> Answer:
         """Return the answer. `on_growth` is asked before a change of the size is committed; what it raises is raised
         after the change was taken back.
 
-        Raises Late after `seconds`, and NotReceived or TablesUnavailable if the process ends; then it has ended, and
-        nothing has changed, unless the error is `maybe_done`. TooLong: nothing was sent. If this is cancelled, the
-        process is unusable.
+        Raises WorkerTimeout after `seconds`, and NotReceived or TablesUnavailable if the process ends; then it has
+        ended, and nothing has changed, unless the error is `maybe_done`. TooLong: nothing was sent. If this is
+        cancelled, the process is unusable.
         """
-        content = messages.encode(message)
+        content = messages.TO_WORKER.encode(message)
         is_committing = False
         refusal: SymbiontError | None = None
         try:
             async with asyncio.timeout(seconds) as limit:
                 self._writer.write(content)
-                while isinstance(answer := await self._receive(), Committing):
+                while isinstance(answer := await messages.FROM_WORKER.read(self._reader), PendingChange):
                     limit.reschedule(asyncio.get_running_loop().time() + COMMIT_SECONDS)
                     if answer.asks:
                         refusal = await _refusal(on_growth, answer.size)
-                        self._writer.write(messages.encode(messages.Commit(refusal is None)))
+                        self._writer.write(messages.TO_WORKER.encode(messages.Commit(refusal is None)))
                     is_committing = refusal is None
             if refusal is not None:
                 raise refusal
             return answer
         except TimeoutError:
-            failed: TablesUnavailable = Late("the worker of your tables did not answer in time")
+            failed: TablesUnavailable = WorkerTimeout("the worker of your tables did not answer in time")
         except _DISCONNECTED as error:
             # A socket is reset, or broken, only if the process ended before it read all that was sent.
             kind = NotReceived if isinstance(error, OSError) and not is_committing else TablesUnavailable
@@ -109,25 +109,29 @@ class Worker:
     async def close(self, seconds: float) -> None:
         """Let the process close the file and end. It is killed after `seconds`."""
         with suppress(OSError):
-            self._writer.write(messages.encode(messages.Close()))
+            self._writer.write(messages.TO_WORKER.encode(messages.Close()))
         with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._template.ended(self._number)
+            await self._ended(seconds)
         await self.kill()
 
     async def kill(self) -> None:
         """Kill the process. On return it has ended. Raises TablesUnavailable if it does not end."""
-        self._writer.close()
-        self._template.kill(self._number)
+        with suppress(OSError):
+            self._template.send(messages.control(self._number))
         try:
-            async with asyncio.timeout(_EXIT_SECONDS):
-                await self._template.ended(self._number)
+            await self._ended(_EXIT_SECONDS)
         except TimeoutError:
             raise TablesUnavailable("the worker of your tables does not end", hint="check the disk") from None
+        finally:
+            self._writer.close()
 
-    async def _receive(self) -> FromWorker:
-        head = await self._reader.readexactly(messages.LENGTH_BYTES)
-        return messages.from_worker(await self._reader.readexactly(messages.length(head)))
+    async def _ended(self, seconds: float) -> None:
+        """Wait for the end of the process: its end of the socket is closed with all its files."""
+        async with asyncio.timeout(seconds):
+            with suppress(OSError):
+                while await self._reader.read(1 << 16):
+                    pass
+        self._has_ended = True
 
 
 class Template:
@@ -136,27 +140,21 @@ class Template:
     def __init__(self) -> None:
         self._process: Process | None = None
         self._channel: socket.socket | None = None
-        self._reading: asyncio.Task[None] | None = None
         self._forking = asyncio.Lock()
-        self._asked: deque[asyncio.Future[int]] = deque()
-        """Workers that the template was asked for, in the order of its answers; a cancelled one is wanted no more."""
-        self._running: dict[int, asyncio.Event] = {}
         self._closed = False
 
     async def fork(self) -> Worker:
         """Return a new worker. Raises TablesUnavailable."""
         ours, theirs = socket.socketpair()
         try:
-            async with self._forking, asyncio.timeout(_FORK_SECONDS):
+            async with self._forking:
                 try:
-                    number = await self._forked(theirs)
-                except ConnectionError:
-                    # The template has ended, perhaps before it was asked.
-                    await self._gone()
-                    number = await self._forked(theirs)
+                    channel, number = await self._forked(theirs)
+                except ConnectionError:  # it had ended
+                    channel, number = await self._forked(theirs)
             if not number:
                 raise TablesUnavailable("no worker for your tables can be started", hint="too many processes run")
-            return Worker(self, number, await asyncio.open_unix_connection(sock=ours))
+            return Worker(channel, number, await asyncio.open_unix_connection(sock=ours))
         except OSError as error:
             ours.close()
             reason = error.strerror or "it takes too long"
@@ -167,125 +165,40 @@ class Template:
         finally:
             theirs.close()
 
-    def has(self, number: int) -> bool:
-        """True if this worker has not ended."""
-        return number in self._running
-
-    async def ended(self, number: int) -> None:
-        """Wait for the end of a worker."""
-        if (event := self._running.get(number)) is not None:
-            await event.wait()
-
-    def kill(self, number: int) -> None:
-        """Kill a worker. Nothing happens if it has ended."""
-        if number in self._running and self._channel is not None:
-            with suppress(OSError):
-                self._channel.send(messages.control(b"K", number))
-
     async def close(self) -> None:
         """End the process, and with it every worker. No other one starts."""
         self._closed = True
-        if self._reading is not None:
-            self._reading.cancel()
-            await asyncio.gather(self._reading, return_exceptions=True)
-        self._stopped()
-        if self._process is not None:
-            try:
-                async with asyncio.timeout(_EXIT_SECONDS):
-                    await self._process.wait()
-            except TimeoutError:
-                self._process.kill()
-                await self._process.wait()
-
-    async def _forked(self, theirs: socket.socket) -> int:
-        """Have a worker forked for this socket, and return its process; 0: that is not possible. Raises ConnectionError
-        if the template has ended."""
-        channel = await self._started()
-        answer: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        socket.send_fds(channel, [messages.control(b"F")], [theirs.fileno()])
-        self._asked.append(answer)
-        return await answer
-
-    async def _gone(self) -> None:
-        if self._reading is not None:
-            await asyncio.gather(self._reading, return_exceptions=True)
-
-    async def _started(self) -> socket.socket:
-        if self._closed:
-            raise TablesUnavailable("the program stops")
-        if self._channel is not None:
-            return self._channel
-        if self._process is not None:
-            await self._process.wait()
-        ours, theirs = socket.socketpair()
-        ours.setblocking(False)
-        try:
-            self._process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                # Not even the folder it starts in adds modules.
-                "-P",
-                "-m",
-                "runtime.tables.sqlite.template",
-                stdin=theirs.fileno(),
-                stdout=DEVNULL,
-                stderr=DEVNULL,
-                cwd="/",
-                env=_environment(),
-                # No signal of the terminal reaches it: the daemon ends it.
-                start_new_session=True,
-            )
-        except BaseException:
-            ours.close()
-            raise
-        finally:
-            theirs.close()
-        self._channel = ours
-        self._reading = asyncio.create_task(self._read(ours), name="tables: template")
-        return ours
-
-    async def _read(self, channel: socket.socket) -> None:
-        """Note what the template says until it ends."""
-        loop = asyncio.get_running_loop()
-        rest = b""
-        with suppress(OSError):
-            while content := await loop.sock_recv(channel, 1 << 12):
-                rest += content
-                while len(rest) >= messages.CONTROL_BYTES:
-                    kind, number, rest = (
-                        rest[:1],
-                        int.from_bytes(rest[1 : messages.CONTROL_BYTES], "big"),
-                        rest[messages.CONTROL_BYTES :],
-                    )
-                    if kind == b"F":
-                        self._answered(number)
-                    elif (event := self._running.pop(number, None)) is not None:
-                        event.set()
-        self._stopped()
-
-    def _answered(self, number: int) -> None:
-        """Note a new worker, and give it to whom asked for it."""
-        if number:
-            self._running[number] = asyncio.Event()
-        answer = self._asked.popleft()
-        if answer.done():
-            self.kill(number)
-        else:
-            answer.set_result(number)
-
-    def _stopped(self) -> None:
-        """Note that the template has ended, or let it end: its workers end with it."""
         if self._channel is not None:
             self._channel.close()
-            self._channel = None
-        for event in self._running.values():
-            event.set()
-        self._running.clear()
-        while self._asked:
-            if not (answer := self._asked.popleft()).done():
-                answer.set_exception(ConnectionResetError(errno.ECONNRESET, "the template has ended"))
+        if self._process is not None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_EXIT_SECONDS):
+                    await self._process.wait()
+            await self._kill()
 
+    async def _forked(self, theirs: socket.socket) -> tuple[socket.socket, int]:
+        """Have a worker forked for this socket. Return the socket to the template, and the worker's process; 0: that is
+        not possible. A template that does not answer is killed. Raises ConnectionError if it has ended."""
+        if self._closed:
+            raise TablesUnavailable("the program stops")
+        try:
+            async with asyncio.timeout(_FORK_SECONDS):
+                if self._channel is None:
+                    self._process, self._channel = await start_worker(_TEMPLATE, Path("/"))
+                socket.send_fds(self._channel, [messages.control()], [theirs.fileno()])
+                answer = await asyncio.get_running_loop().sock_recv(self._channel, messages.CONTROL_BYTES)
+            if not answer:
+                raise ConnectionResetError(errno.ECONNRESET, "the template has ended")
+            return self._channel, int.from_bytes(answer, "big")
+        except BaseException:
+            await self._kill()
+            raise
 
-def _environment() -> dict[str, str]:
-    """Return the variables of the processes. They import from the same places as this one."""
-    kept = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-    return kept | {"PYTHONPATH": os.pathsep.join(str(Path(place).absolute()) for place in sys.path)}
+    async def _kill(self) -> None:
+        if self._channel is not None:
+            self._channel.close()
+        process, self._process, self._channel = self._process, None, None
+        if process is not None:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()

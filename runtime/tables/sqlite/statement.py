@@ -7,11 +7,13 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-from runtime.tables.sqlite.messages import Blob, Bound, Failed, Scalar
+from runtime.tables.sqlite.messages import Blob, Bound, Failure, Scalar
 
 MOST_BYTES: Final = 20_000
 """Maximum bytes of a statement."""
 MOST_PARAMETERS: Final = 1000
+MOST_INTEGER: Final = 2**63 - 1
+_MOST_DIGITS: Final = 19
 
 _TOKEN: Final = re.compile(
     r"""
@@ -52,17 +54,17 @@ _ADVICE: Final[Mapping[str, str]] = {
 }
 
 
-class Refused(Exception):  # noqa: N818 - it is the answer to the statement
+class Refusal(Exception):  # noqa: N818 - it is the answer to the statement
     """The statement is not run, or was rolled back."""
 
-    def __init__(self, failed: Failed) -> None:
+    def __init__(self, failed: Failure) -> None:
         super().__init__(failed.message)
         self.failed = failed
 
 
-def refused(message: str, hint: str | None = None) -> Refused:
+def refused(message: str, hint: str | None = None) -> Refusal:
     """Return the exception for a statement that the caller can correct."""
-    return Refused(Failed("statement", message, hint))
+    return Refusal(Failure("statement", message, hint))
 
 
 class Statement(NamedTuple):
@@ -85,7 +87,7 @@ class Statement(NamedTuple):
         return self.verb in _DEFINES
 
     def bound(self, parameters: Bound) -> list[object] | dict[str, object]:
-        """Return the values as they are bound. Raises Refused if they do not fit."""
+        """Return the values as they are bound. Raises Refusal if they do not fit."""
         if self.names and self.positions:
             raise refused("the statement has both ? and :name", "use one of them")
         if isinstance(parameters, dict):
@@ -116,7 +118,7 @@ def _bound(value: Scalar) -> object:
 
 
 def read(text: str) -> Statement:
-    """Return the statement. Raises Refused if it is none, several, or of a kind that is never allowed."""
+    """Return the statement. Raises Refusal if it is none, several, or of a kind that is never allowed."""
     if len(text.encode()) > MOST_BYTES:
         raise refused(
             f"the statement is longer than {MOST_BYTES:,} bytes", "pass long values as parameters: VALUES (?, ?)"
@@ -126,7 +128,11 @@ def read(text: str) -> Statement:
     words: list[str] = []
     names: set[str] = set()
     positions = 0
+    before = ""
     for kind, part in _parts(text):
+        if kind == "number" and before != ".":
+            _check_number(part, negative=before == "-")
+        before = part
         if kind == "parameter" and part[0] == "?":
             positions = max(positions, int(part[1:7])) if part[1:] else positions + 1
         elif kind == "parameter":
@@ -142,7 +148,7 @@ def read(text: str) -> Statement:
 
 
 def _parts(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the kind and the text of each part of the one statement. Raises Refused if there is another one."""
+    """Yield the kind and the text of each part of the one statement. Raises Refusal if there is another one."""
     ended = False
     for found in _TOKEN.finditer(text):
         kind = found.lastgroup or ""
@@ -157,6 +163,16 @@ def _parts(text: str) -> Iterator[tuple[str, str]]:
             raise refused("only one statement may be given; there is another one after ;", "call once for each")
         else:
             yield kind, found[0]
+
+
+def _check_number(text: str, *, negative: bool) -> None:
+    """Refuse a whole number that SQLite would silently take for a float."""
+    digits = text.replace("_", "").lstrip("0")
+    if digits.isdigit() and (len(digits) > _MOST_DIGITS or int(digits) > MOST_INTEGER + negative):
+        raise refused(
+            f"the integer {text[:30]} has more than 64 bits",
+            "store it as text, or write .0 after it if it may be rounded",
+        )
 
 
 def _refuse_kind(words: list[str]) -> None:

@@ -1,22 +1,62 @@
-"""The tables in a file: their names, columns and rows."""
+"""The tables in a file: their names, columns and rows, and the rows of a result."""
 
 from __future__ import annotations
 
 import base64
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
 
+from runtime.tables.sql_database import MOST_BYTES, MOST_ROWS
 from runtime.tables.sqlite.authorizer import RESERVED_NAMES, is_reserved
 from runtime.tables.sqlite.connection import SealedConnection
-from runtime.tables.sqlite.messages import Column, Described, Failed, Page, ReadPage
-from runtime.tables.sqlite.rows import ResultRows
-from runtime.tables.sqlite.statement import Refused, refused
+from runtime.tables.sqlite.messages import Blob, Column, Failure, Page, ReadPage, Scalar, Table
+from runtime.tables.sqlite.statement import Refusal, refused
 from runtime.tables.statement import quoted
 
 _OF_SQLITE: Final = "sqlite_"
 _STORED: Final = str | int | float | bytes | None
 """Values of a key."""
+_json: Final = msgspec.json.Encoder()
+
+
+class ResultRows:
+    """The first rows of a result. `truncated`: there were more."""
+
+    def __init__(self, limit: int = MOST_ROWS, *, blobs: bool = False) -> None:
+        """`blobs`: keep them as they are, instead of their base64."""
+        self.rows: list[list[Scalar]] = []
+        self.truncated = False
+        self._blobs = blobs
+        self._limit = min(limit, MOST_ROWS)
+        self._bytes = 2
+
+    def add(self, row: Sequence[Any]) -> bool:
+        """Add a row; False if it does not fit any more. Raises Refusal if it does not fit alone."""
+        if self.truncated or len(self.rows) == self._limit:
+            self.truncated = True
+            return False
+        self._bytes += len(_json.encode(values := [json_value(each) for each in row])) + 1
+        if self._blobs:
+            values = [Blob(each) if isinstance(each, bytes) else value for each, value in zip(row, values, strict=True)]
+        if self._bytes > MOST_BYTES:
+            if not self.rows:
+                raise refused(f"one row has more than {MOST_BYTES:,} bytes", "select fewer columns")
+            self.truncated = True
+            return False
+        self.rows.append(values)
+        return True
+
+
+def json_value(value: Any) -> Scalar:
+    """Return a value of SQLite as JSON has it: blobs in base64, and infinities as text."""
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, float) and value - value != 0:
+        return "Infinity" if value > 0 else "-Infinity"
+    assert value is None or isinstance(value, str | int | float)
+    return value
 
 
 def names(file: SealedConnection) -> list[str]:
@@ -38,7 +78,7 @@ def count(file: SealedConnection, table: str) -> int:
 
 
 def check_names(file: SealedConnection) -> None:
-    """Raise Refused if there is something else than tables and indexes, or a reserved name: the authorizer does not see
+    """Raise Refusal if there is something else than tables and indexes, or a reserved name: the authorizer does not see
     the new name of ALTER TABLE … RENAME."""
     for kind, name, root, sql in file.own("SELECT type, name, rootpage, sql FROM sqlite_schema"):
         if kind not in ("table", "index") or not root:
@@ -48,7 +88,7 @@ def check_names(file: SealedConnection) -> None:
             raise refused(f"the name {name} is reserved", RESERVED_NAMES)
 
 
-def describe(file: SealedConnection) -> list[Described]:
+def describe(file: SealedConnection) -> list[Table]:
     """Return all tables by name."""
     found = []
     for name in names(file):
@@ -58,17 +98,17 @@ def describe(file: SealedConnection) -> list[Described]:
             Column(column, kind, not (not_null or (key and (keyed or kind.upper() == "INTEGER"))))
             for _, column, kind, not_null, _, key, _ in _columns(file, name)
         ]
-        found.append(Described(name, columns, count(file, name)))
+        found.append(Table(name, columns, count(file, name)))
     return found
 
 
 def page(file: SealedConnection, asked: ReadPage) -> Page:
-    """Return rows of a table, in the order of its key. Raises Refused."""
+    """Return rows of a table, in the order of its key. Raises Refusal."""
     found = names(file)
     same = [name for name in found if name.lower() == asked.table.lower()]
     table = asked.table if asked.table in found else same[0] if same else None
     if table is None:
-        raise Refused(Failed("table", asked.table, known=found))
+        raise Refusal(Failure("table", asked.table, known=found))
     keys = _keys(file, table)
     listed = ", ".join(keys)
     after = _read_place(asked.after, len(keys))

@@ -1,7 +1,7 @@
 """The process that all workers are forked from: `python -m runtime.tables.sqlite.template`, with a socket to the daemon
 as standard input. It has loaded SQLite and this package, and has nothing of any user.
 
-The messages are those of `runtime.tables.sqlite.messages.control`; `F` comes with the socket of the new worker.
+The messages are those of `runtime.tables.sqlite.messages.control`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from runtime.tables.sqlite.messages import CONTROL_BYTES, control
 _SET_PARENT_DEATH_SIGNAL: Final = 1  # PR_SET_PDEATHSIG, prctl(2)
 _SET_DUMPABLE: Final = 4  # PR_SET_DUMPABLE
 _SET_NO_NEW_PRIVILEGES: Final = 38  # PR_SET_NO_NEW_PRIVS
+_LOOK_SECONDS: Final = 1.0
+"""Seconds after which an end of a worker is noticed."""
 _OOM_SCORE: Final = "500"
 """As if it had half of the memory more."""
 
@@ -38,27 +40,22 @@ def main() -> None:
     os.dup2(nothing, 0)
     gc.collect()
     gc.freeze()
-    woken, wakes = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK) if hasattr(os, "pipe2") else os.pipe()
-    signal.set_wakeup_fd(wakes, warn_on_full_buffer=False)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
     workers: set[int] = set()
     while True:
-        ready, _, _ = select.select([channel.fileno(), woken], [], [])
-        if woken in ready:
-            os.read(woken, 1 << 12)
-            for ended in _ended():
-                workers.discard(ended)
-                channel.sendall(control(b"X", ended))
-        if channel.fileno() in ready:
-            content, descriptors, _, _ = socket.recv_fds(channel, CONTROL_BYTES, 1)
-            if len(content) < CONTROL_BYTES:
-                break
-            if content[:1] == b"F":
-                number = _forked(channel, descriptors)
+        ready, _, _ = select.select([channel], [], [], _LOOK_SECONDS if workers else None)
+        workers.difference_update(_ended())
+        if not ready:
+            continue
+        content, descriptors, _, _ = socket.recv_fds(channel, CONTROL_BYTES, 1)
+        if len(content) < CONTROL_BYTES:
+            break
+        if descriptors:
+            number = _forked(channel, descriptors[0])
+            if number:
                 workers.add(number)
-                channel.sendall(control(b"F", number))
-            elif (number := int.from_bytes(content[1:], "big")) in workers:
-                os.kill(number, signal.SIGKILL)
+            channel.sendall(control(number))
+        elif (number := int.from_bytes(content, "big")) in workers:
+            os.kill(number, signal.SIGKILL)
     for number in workers:
         with suppress(ProcessLookupError):
             os.kill(number, signal.SIGKILL)
@@ -80,7 +77,7 @@ def _ended() -> list[int]:
     return found
 
 
-def _forked(channel: socket.socket, descriptors: list[int]) -> int:
+def _forked(channel: socket.socket, descriptor: int) -> int:
     """Fork a worker for the socket, and return its process; 0 if that is not possible."""
     parent = os.getpid()
     try:
@@ -89,16 +86,13 @@ def _forked(channel: socket.socket, descriptors: list[int]) -> int:
         number = 0
     else:
         if number == 0:
-            _become(channel, descriptors[0], parent)
-    for descriptor in descriptors:
-        os.close(descriptor)
+            _become(channel, descriptor, parent)
+    os.close(descriptor)
     return number
 
 
 def _become(channel: socket.socket, descriptor: int, parent: int) -> NoReturn:
     try:
-        signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         if sys.platform == "linux":
             with suppress(OSError):
                 # Of a machine without memory the kernel ends this process, and not the daemon.

@@ -15,10 +15,10 @@ from runtime.tables.sql_database import MOST_SECONDS
 from runtime.tables.sqlite import tables
 from runtime.tables.sqlite.connection import SealedConnection
 from runtime.tables.sqlite.failures import described
-from runtime.tables.sqlite.messages import Failed, Limits, Page, Ran, ReadPage, Run, Size
+from runtime.tables.sqlite.messages import Failure, Limits, Page, ReadPage, Run, Size, StatementRows
 from runtime.tables.sqlite.messages import Tables as TablesAnswer
-from runtime.tables.sqlite.rows import ResultRows
-from runtime.tables.sqlite.statement import Refused, Statement, read, refused
+from runtime.tables.sqlite.statement import Refusal, Statement, read, refused
+from runtime.tables.sqlite.tables import ResultRows
 
 _DESCRIBE_SECONDS: Final = 50.0
 
@@ -34,7 +34,7 @@ class _TooManyRows(Exception):  # noqa: N818 - it becomes a refusal when the tra
 
 
 class UserFile:
-    """The tables of one user. Every method raises `Refused`, or an error of apsw that `failures` describes; then
+    """The tables of one user. Every method raises `Refusal`, or an error of apsw that `failures` describes; then
     nothing has changed. `size`: what is in the file."""
 
     def __init__(self, path: Path, key: bytes, *, known: bool) -> None:
@@ -46,7 +46,7 @@ class UserFile:
         self._look()
         self.size = self._measured()
 
-    def run(self, asked: Run, committing: Callable[[Size, bool], None]) -> Ran:
+    def run(self, asked: Run, committing: Callable[[Size, bool], None]) -> StatementRows:
         """Run a statement with each of the parameters, in one transaction. `committing` is called with the size before
         a change may be on disk, and whether it is another one; what it raises ends the transaction."""
         statement = read(asked.statement)
@@ -58,7 +58,7 @@ class UserFile:
             ran = self._run_all(statement, asked, only_reads=True)
         else:
             ran = self._change(statement, asked, committing)
-        return ran if asked.result else Ran([], [], ran.affected_rows, False)
+        return ran if asked.result else StatementRows([], [], ran.affected_rows, False)
 
     def describe(self) -> TablesAnswer:
         """Return all tables by name."""
@@ -81,7 +81,7 @@ class UserFile:
     def _begin(self, seconds: float) -> None:
         self._file.deadline = time.monotonic() + seconds
 
-    def _change(self, statement: Statement, asked: Run, committing: Callable[[Size, bool], None]) -> Ran:
+    def _change(self, statement: Statement, asked: Run, committing: Callable[[Size, bool], None]) -> StatementRows:
         try:
             with self._file.transaction():
                 ran = self._run_all(statement, asked)
@@ -97,28 +97,28 @@ class UserFile:
             with suppress(apsw.Error):
                 self._look()
             if isinstance(error, _TooManyRows):
-                raise Refused(Failed("rows", error.table, count=tables.count(self._file, error.table))) from None
+                raise Refusal(Failure("rows", error.table, count=tables.count(self._file, error.table))) from None
             raise
         self.size = size
         return ran
 
-    def _run_all(self, statement: Statement, asked: Run, *, only_reads: bool = False) -> Ran:
+    def _run_all(self, statement: Statement, asked: Run, *, only_reads: bool = False) -> StatementRows:
         """Run a statement with each of the values; the result has the rows of the first. `only_reads`: refuse one that
         may change something."""
-        first = Ran([], [], 0, False)
+        first = StatementRows([], [], 0, False)
         affected = 0
         for number, each in enumerate(asked.parameters):
             try:
                 ran = self._run(statement, statement.bound(each), asked.limits, only_reads=only_reads)
-            except Refused as refusal:
+            except Refusal as refusal:
                 refusal.failed = msgspec.structs.replace(refusal.failed, row=number)
                 raise
             affected += ran.affected_rows
             if number == 0:
                 first = ran
-        return Ran(first.columns, first.rows, affected, first.truncated)
+        return StatementRows(first.columns, first.rows, affected, first.truncated)
 
-    def _run(self, statement: Statement, values: Values, limits: Limits, *, only_reads: bool) -> Ran:
+    def _run(self, statement: Statement, values: Values, limits: Limits, *, only_reads: bool) -> StatementRows:
         """Run a statement once."""
         allowed = self._file.allowed
         columns: list[list[str]] = []
@@ -133,7 +133,7 @@ class UserFile:
                 if cursor.is_explain:
                     raise refused("EXPLAIN is not allowed")
                 if only_reads and not cursor.is_readonly:
-                    raise Refused(Failed("changes", "the statement may change something"))
+                    raise Refusal(Failure("changes", "the statement may change something"))
                 columns.append(_columns(cursor))
                 before.update(self._counted(limits))
             return True
@@ -148,18 +148,18 @@ class UserFile:
                     if not found.add(row) and only_reads:
                         break
         except (apsw.Error, UnicodeDecodeError, ValueError, OverflowError, TypeError, MemoryError) as error:
-            raise Refused(self._failed(error)) from None
+            raise Refusal(self._failed(error)) from None
         finally:
             cursor.close(True)
         if not columns:
             raise refused("the statement is empty")
         affected = self._file.raw.changes() if allowed.changes else 0
         self._check_rows(before, affected, limits)
-        return Ran(columns[0], found.rows, affected, found.truncated)
+        return StatementRows(columns[0], found.rows, affected, found.truncated)
 
-    def _failed(self, error: Exception) -> Failed:
+    def _failed(self, error: Exception) -> Failure:
         if isinstance(error, apsw.FullError) and not self._file.disk_is_full():
-            return Failed("bytes", "")
+            return Failure("bytes", "")
         return described(error, self._file.allowed.reason, lambda what: tables.known(self._file, what))
 
     # Limits
@@ -187,11 +187,11 @@ class UserFile:
             self._rows.clear()
 
     def _check_size(self, size: Size, limits: Limits) -> None:
-        """Raise Refused if there is more than there may be, and more than before."""
+        """Raise Refusal if there is more than there may be, and more than before."""
         if limits.tables is not None and size.tables > max(limits.tables, self.size.tables):
-            raise Refused(Failed("tables", "", count=self.size.tables))
+            raise Refusal(Failure("tables", "", count=self.size.tables))
         if size.bytes > max(limits.bytes, self.size.bytes):
-            raise Refused(Failed("bytes", ""))
+            raise Refusal(Failure("bytes", ""))
 
     def _measured(self) -> Size:
         return Size(len(self._file.allowed.tables), self._file.used())
@@ -202,7 +202,7 @@ class UserFile:
 
 
 def _columns(cursor: apsw.Cursor) -> list[str]:
-    """Return the names of the result's columns. Raises Refused if two are the same."""
+    """Return the names of the result's columns. Raises Refusal if two are the same."""
     columns = [each[0] for each in cursor.description or ()]
     twice = next((name for at, name in enumerate(columns) if name in columns[:at]), None)
     if twice is not None:

@@ -15,26 +15,26 @@ import apsw
 
 from runtime.tables.sqlite.failures import described
 from runtime.tables.sqlite.messages import (
+    FROM_WORKER,
+    TO_WORKER,
     Answer,
     Close,
     Commit,
-    Committing,
     Copy,
     Describe,
-    Done,
-    Failed,
+    Failure,
+    FileReady,
     FromWorker,
-    Open,
+    OpenRequest,
+    PendingChange,
     ReadPage,
     Run,
     Size,
-    TooLong,
     ToWorker,
-    encode,
-    receive,
 )
-from runtime.tables.sqlite.statement import Refused
+from runtime.tables.sqlite.statement import Refusal
 from runtime.tables.sqlite.user_file import UserFile
+from runtime.workers.frames import TooLong
 
 _HEAP_BYTES: Final = 48 * 1024 * 1024
 """Maximum memory of SQLite."""
@@ -50,24 +50,23 @@ def serve(channel: socket.socket) -> None:
     _limit()
     file: UserFile | None = None
     while True:
-        try:
-            asked = receive(channel)
-        except EOFError:
-            break
+        asked = TO_WORKER.receive(channel)
         used = resource.getrusage(resource.RUSAGE_SELF)
         seconds = int(used.ru_utime + used.ru_stime) + _CPU_SECONDS
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, resource.RLIM_INFINITY))
-        if isinstance(asked, Close):
+        if asked is None or isinstance(asked, Close):
             break
         answer: Answer
         try:
-            if isinstance(asked, Open):
-                file = UserFile(Path(asked.path), asked.key, known=asked.known)
-                answer = Done(file.size)
+            if isinstance(asked, OpenRequest):
+                path = Path(os.fsdecode(asked.path))
+                os.chdir(path.parent)  # the library takes no paths that are not UTF-8
+                file = UserFile(Path(path.name), asked.key, known=asked.known)
+                answer = FileReady(file.size)
             else:
                 assert file is not None
                 answer = _answered(file, asked, channel)
-        except Refused as refusal:
+        except Refusal as refusal:
             answer = refusal.failed
         except (apsw.Error, OSError, MemoryError, UnicodeDecodeError) as error:
             answer = described(error, None, lambda _: [])
@@ -87,26 +86,28 @@ def _answered(file: UserFile, asked: ToWorker, channel: socket.socket) -> Answer
         case ReadPage():
             return file.page(asked)
         case Copy():
-            file.copy(Path(asked.path), asked.key)
-            return Done(file.size)
-    return Failed("failed", "this message is not known")
+            path = Path(os.fsdecode(asked.path))
+            os.chdir(path.parent)  # it may be another folder at the same path
+            file.copy(Path(path.name), asked.key)
+            return FileReady(file.size)
+    return Failure("failed", "this message is not known")
 
 
 def _commit(channel: socket.socket, size: Size, asks: bool) -> None:
-    """Say that a change is about to be committed. If it asks, wait for the answer. Raises Refused if that is no."""
-    _send(channel, Committing(size, asks))
+    """Say that a change is about to be committed. If it asks, wait for the answer. Raises Refusal if that is no."""
+    _send(channel, PendingChange(size, asks))
     if not asks:
         return
-    answer = receive(channel)
+    answer = TO_WORKER.receive(channel)
     if not isinstance(answer, Commit) or not answer.allowed:
-        raise Refused(Failed("bytes", ""))
+        raise Refusal(Failure("bytes", ""))
 
 
 def _send(channel: socket.socket, message: FromWorker) -> None:
     try:
-        content = encode(message)
+        content = FROM_WORKER.encode(message)
     except TooLong:
-        content = encode(Failed("failed", "the answer is too long"))
+        content = FROM_WORKER.encode(Failure("failed", "the answer is too long"))
     channel.sendall(content)
 
 

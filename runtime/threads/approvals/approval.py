@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from hashlib import sha256
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from msgspec import Struct
 
@@ -17,22 +17,44 @@ EXPIRED: Final = "expired"
 CANCELLED: Final = "cancelled"
 """Its run ended before a person decided."""
 
+Via = Literal["cli", "http", "mcp"]
+"""How a person decided; `mcp`: by a client of the Model Context Protocol."""
+
 STATES: Final = (AWAITING, APPROVED, DENIED, EXPIRED, CANCELLED)
 
 
+class Origin(Struct, frozen=True, kw_only=True):
+    """Where a call came from. `kind` and `subject`: of its thread. `webhook` and `delivery_id`: of the delivery that
+    woke the agent; None if a person did. `message`: the beginning of what it was woken with."""
+
+    kind: str = ""
+    subject: str | None = None
+    webhook: str | None = None
+    delivery_id: str | None = None
+    message: str = ""
+
+
+UNKNOWN_ORIGIN: Final = Origin()
+
+
 class Question(NamedTuple):
-    """A call to confirm. `arguments`: JSON of an object. `digest`: see `digest_of`."""
+    """A call to confirm. `arguments`: JSON of an object. `digest`: see `digest_of`. `definition`: the same of the tool
+    alone, whatever the arguments. `server`: of the tool; None for one of ours."""
 
     call_id: str
     tool: str
     arguments: str
     digest: str
+    definition: str = ""
+    server: str | None = None
 
 
 class Approval(Struct, frozen=True, kw_only=True):
     """A stored question, and what was decided. Times are Unix milliseconds.
 
-    `arguments` and `digest`: empty if the stored row was changed or cannot be read. `decided_by`: the id of a user.
+    `arguments` and `digest`: empty if the stored row was changed or cannot be read; `digest` also if it says `approved`
+    and no decision of a person is stored for it. `decided_by`: the id of a user. `decided_via`: how; None if no
+    decision can be read.
     """
 
     id: str
@@ -47,9 +69,12 @@ class Approval(Struct, frozen=True, kw_only=True):
     created_at: int
     decided_at: int | None
     decided_by: str | None
+    decided_via: Via | None
     reason: str | None
     arguments: str
     digest: str
+    server: str | None
+    origin: Origin
 
     def state_at(self, now: int) -> str:
         """Return the state; `expired` also if the run has not noticed yet that its deadline is over."""

@@ -10,24 +10,26 @@ from sqlalchemy import Connection
 from runtime.crypto import SealedBytes
 from runtime.database import bulk
 from runtime.database.schema import approvals, standing_approvals
-from runtime.threads.approvals.approval import AWAITING, EXPIRED
+from runtime.threads.approvals.approval import AWAITING, EXPIRED, UNKNOWN_ORIGIN, Origin
+from runtime.threads.approvals.standing import StoredRow
 from runtime.threads.run import running_attempts
 from runtime.threads.step import Superseded
 
 
 class Asker(NamedTuple):
-    """The attempt that asks."""
+    """The attempt that asks, and where its calls come from."""
 
     user_id: str
     agent: str
     thread_id: str
     run_id: str
     attempt: int
+    origin: Origin = UNKNOWN_ORIGIN
 
 
 class NewApproval(NamedTuple):
     """A question as it is stored, if it is not stored yet. `asked` and `expired`: called in the transaction that stores
-    it, or that nobody answered it."""
+    it, or that nobody answered it. `stands`: returns True if a row of a standing approval approves it."""
 
     id: str
     call_id: str
@@ -35,9 +37,10 @@ class NewApproval(NamedTuple):
     content: SealedBytes
     asked: Callable[[Connection], None]
     expired: Callable[[Connection, str], None]
+    stands: Callable[[StoredRow | None], bool]
 
 
-class Asked(NamedTuple):
+class StepQuestions(NamedTuple):
     """All questions of one step at `at`, with the `deadline` of new ones (Unix milliseconds)."""
 
     by: Asker
@@ -72,19 +75,21 @@ class ApprovalRow(NamedTuple):
     decided_by: str | None
     reason: bytes | None
     content: bytes
+    decision: bytes | None
 
 
 COLUMNS: Final = ApprovalRow._fields
 
 
-def ask(connection: Connection, asked: Sequence[Asked]) -> list[Answers | Exception]:
+def ask(connection: Connection, asked: Sequence[StepQuestions]) -> list[Answers | Exception]:
     """Store the questions that are new, unless the tool was approved for good, and end those whose deadline is over.
     `Superseded` for an attempt that is not the current one."""
     current = running_attempts(connection, [each.by.run_id for each in asked])
     valid = [each for each in asked if current.get(each.by.run_id) == each.by.attempt]
     tools = {(each.by.user_id, each.by.agent, new.tool) for each in valid for new in each.questions}
     keys = ("user_id", "agent", "tool")
-    standing = {row[:3] for row in bulk.find(connection, standing_approvals, keys, (), sorted(tools))}
+    found = bulk.find(connection, standing_approvals, keys, ("id", "content"), sorted(tools))
+    standing = {row[:3]: (row[3], row[4]) for row in found}
     stored = _stored(connection, valid)
     wanted: list[tuple[Any, ...]] = []
     late: list[tuple[Any, ...]] = []
@@ -93,7 +98,7 @@ def ask(connection: Connection, asked: Sequence[Asked]) -> list[Answers | Except
         if row is not None and row.state == AWAITING and row.deadline <= each.at:
             late.append((row.id, EXPIRED, each.at))
             new.expired(connection, row.id)
-        elif row is None and (each.by.user_id, each.by.agent, new.tool) not in standing:
+        elif row is None and not new.stands(standing.get((each.by.user_id, each.by.agent, new.tool))):
             wanted.append((new.id, *each.by[:4], new.call_id, new.tool, AWAITING, each.deadline, each.at, new.content))
             new.asked(connection)
     if wanted or late:
@@ -108,7 +113,7 @@ def ask(connection: Connection, asked: Sequence[Asked]) -> list[Answers | Except
     ]
 
 
-def _stored(connection: Connection, asked: Sequence[Asked]) -> dict[tuple[str, str], ApprovalRow]:
+def _stored(connection: Connection, asked: Sequence[StepQuestions]) -> dict[tuple[str, str], ApprovalRow]:
     calls = sorted({(each.by.run_id, new.call_id) for each in asked for new in each.questions})
     found = bulk.find(connection, approvals, ("run_id", "call_id"), COLUMNS, calls)
     return {(row[0], row[1]): ApprovalRow(*row[2:]) for row in found}

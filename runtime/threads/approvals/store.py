@@ -18,11 +18,22 @@ from runtime.database.sealed import Seal
 from runtime.database.text import storable
 from runtime.errors import Conflict, NotFound
 from runtime.threads import run, stage_ranks
-from runtime.threads.approvals import standing
-from runtime.threads.approvals.approval import AWAITING, CANCELLED, EXPIRED, Approval, Question
-from runtime.threads.approvals.asking import COLUMNS, ApprovalRow, Asked, Asker, NewApproval, ask
-from runtime.threads.events import told
-from runtime.threads.events.log import EventLog, RunEvent
+from runtime.threads.approvals.approval import (
+    APPROVED,
+    AWAITING,
+    CANCELLED,
+    EXPIRED,
+    UNKNOWN_ORIGIN,
+    Approval,
+    Origin,
+    Question,
+    Via,
+)
+from runtime.threads.approvals.asking import COLUMNS, ApprovalRow, Asker, NewApproval, StepQuestions, ask
+from runtime.threads.approvals.standing import StandingApprovals, StoredRow
+from runtime.threads.events import run_event
+from runtime.threads.events.log import EventLog
+from runtime.threads.events.run_event import RunEvent
 from runtime.threads.turns import parking
 
 _ASKING: Final = Stage(stage_ranks.ASK, ask)
@@ -46,9 +57,24 @@ class AlreadyDecided(Conflict):
 class _Content(msgspec.Struct, frozen=True):
     arguments: str
     digest: str
+    definition: str = ""
+    server: str | None = None
+    origin: Origin = UNKNOWN_ORIGIN
+
+
+class _Decision(msgspec.Struct, frozen=True):
+    """What a person decided about what exactly. It is sealed, because the state is not: whoever can write to the
+    database could approve calls."""
+
+    state: str
+    digest: str
+    by: str
+    via: Via
 
 
 _CONTENT: Final = msgspec.json.Decoder(_Content)
+_DECISION: Final = msgspec.json.Decoder(_Decision)
+_UNREADABLE: Final = _Content("", "")
 
 
 class Approvals:
@@ -60,6 +86,8 @@ class Approvals:
         self._events = EventLog(database, clock)
         self._content = Seal(database.keys, approvals.c.content)
         self._reason = Seal(database.keys, approvals.c.reason)
+        self._decision = Seal(database.keys, approvals.c.decision)
+        self.standing = StandingApprovals(database, clock)
 
     async def ask(self, by: Asker, questions: Sequence[Question], seconds: float) -> dict[str, Approval | None]:
         """Ask for these calls, with a deadline in `seconds`, once however often an attempt repeats it, and return by
@@ -70,7 +98,7 @@ class Approvals:
         """
         now = milliseconds(self._clock)
         deadline = now + int(seconds * 1000)
-        asked = Asked(by, tuple(self._new(each, by, deadline) for each in questions), now, deadline)
+        asked = StepQuestions(by, tuple(self._new(each, by, deadline) for each in questions), now, deadline)
         stored = await self._database.commits.store(_ASKING, asked)
         return {call_id: None if row is None else self._opened(row) for call_id, row in stored.items()}
 
@@ -116,10 +144,10 @@ class Approvals:
         return await self._read(wanted, limit)
 
     async def decide(
-        self, approval_id: str, state: str, *, by: str, reason: str | None = None, always: bool = False
+        self, approval_id: str, state: str, *, by: str, via: Via, reason: str | None = None, always: bool = False
     ) -> Approval:
         """Store the decision of the user `by`, `approved` or `denied`, wake the run, and return the approval as it is
-        then. `always`: its agent may call the tool for its user without asking again.
+        then. `always`: its agent may call the tool, as it is defined now, for its user without asking again.
 
         Of several decisions one counts. Wake the dispatcher afterwards. Raises AlreadyDecided for the others and after
         the deadline, NotFound, `Unavailable`.
@@ -133,14 +161,18 @@ class Approvals:
             if row.state != AWAITING or row.deadline <= now:
                 approval = self._opened(row)
                 raise AlreadyDecided(approval, approval.state_at(now))
-            sealed = None
+            sealed, content = None, self._content_of(row)
+            place: dict[str, Any] = {"row": row.id, "user_id": row.user_id}
             if reason is not None:
-                sealed = self._reason.close((storable(reason) or "").encode(), row=row.id, user_id=row.user_id)
+                sealed = self._reason.close((storable(reason) or "").encode(), **place)
+            decision = self._decision.close(msgspec.json.encode(_Decision(state, content.digest, by, via)), **place)
             decided: dict[str, Any] = {"state": state, "decided_at": now, "decided_by": by, "reason": sealed}
+            decided["decision"] = decision
             connection.execute(update(approvals).where(approvals.c.id == row.id).values(**decided))
             if always:
-                standing.add(connection, self._clock, row.user_id, row.agent, row.tool, by)
-            self._events.append(connection, _confirmed(row, state, reason))
+                whose = row.user_id, row.agent, row.tool
+                self.standing.add(connection, *whose, definition=content.definition, by=by, via=via)
+            self._events.append(connection, _confirmed(row, state, reason, via))
             parking.wake(connection, run.AWAITING, now, run_ids=[row.run_id])
             return row._replace(**decided)
 
@@ -172,32 +204,65 @@ class Approvals:
     def _new(self, question: Question, by: Asker, deadline: int) -> NewApproval:
         made = uuid7(self._clock)
         call_id, tool, arguments = question.call_id, question.tool, msgspec.json.decode(question.arguments or "{}")
-        event = told.confirm(by.run_id, call_id, made, tool, arguments, rfc3339(deadline / 1000))
+        origin = {**msgspec.to_builtins(by.origin), "server": question.server}
+        event = run_event.confirm(by.run_id, call_id, made, tool, arguments, rfc3339(deadline / 1000), origin)
 
         def asked(connection: Connection) -> None:
             self._events.append(connection, event)
 
         def expired(connection: Connection, approval_id: str) -> None:
-            self._events.append(connection, told.confirmed(by.run_id, call_id, approval_id, tool, EXPIRED, None))
+            self._events.append(connection, run_event.confirmed(by.run_id, call_id, approval_id, tool, EXPIRED, None))
 
-        content = msgspec.json.encode(_Content(question.arguments, question.digest))
+        def stands(row: StoredRow | None) -> bool:
+            return self.standing.stands(row, by.user_id, by.agent, tool, question.definition)
+
+        content = msgspec.json.encode(_Content(*question[2:], by.origin))
         sealed = self._content.close(content, row=made, user_id=by.user_id)
-        return NewApproval(made, call_id, tool, sealed, asked, expired)
+        return NewApproval(made, call_id, tool, sealed, asked, expired, stands)
 
     def _opened(self, row: ApprovalRow) -> Approval:
-        given: dict[str, Any] = {"row": row.id, "user_id": row.user_id}
         fields: dict[str, Any] = row._asdict()
-        sealed, reason = fields.pop("content"), fields.pop("reason")
+        for sealed in ("content", "decision", "reason"):
+            del fields[sealed]
+        content, decision = self._content_of(row), self._decision_of(row)
+        # Otherwise nobody with a key has approved just this.
+        holds = row.state != APPROVED or (decision is not None and decision.digest == content.digest)
+        return Approval(
+            **fields,
+            decided_via=None if decision is None else decision.via,
+            reason=self._reason_of(row),
+            arguments=content.arguments,
+            digest=content.digest if holds else "",
+            server=content.server,
+            origin=content.origin,
+        )
+
+    def _content_of(self, row: ApprovalRow) -> _Content:
         try:
-            content = _CONTENT.decode(self._content.open(sealed, **given))
-            said = None if reason is None else self._reason.open(reason, **given).decode()
+            return _CONTENT.decode(self._content.open(row.content, row=row.id, user_id=row.user_id))
         except (Unsealable, msgspec.DecodeError):
-            content, said = _Content("", ""), None
-        return Approval(**fields, reason=said, arguments=content.arguments, digest=content.digest)
+            return _UNREADABLE
+
+    def _decision_of(self, row: ApprovalRow) -> _Decision | None:
+        """Return what a person decided; None if the row says anything else."""
+        if row.decision is None:
+            return None
+        try:
+            found = _DECISION.decode(self._decision.open(row.decision, row=row.id, user_id=row.user_id))
+        except (Unsealable, msgspec.DecodeError):
+            return None
+        return found if (found.state, found.by) == (row.state, row.decided_by) else None
+
+    def _reason_of(self, row: ApprovalRow) -> str | None:
+        try:
+            given = row.reason
+            return None if given is None else self._reason.open(given, row=row.id, user_id=row.user_id).decode()
+        except Unsealable:
+            return None
 
 
-def _confirmed(row: ApprovalRow, state: str, reason: str | None) -> RunEvent:
-    return told.confirmed(row.run_id, row.call_id, row.id, row.tool, state, reason)
+def _confirmed(row: ApprovalRow, state: str, reason: str | None, via: str | None = None) -> RunEvent:
+    return run_event.confirmed(row.run_id, row.call_id, row.id, row.tool, state, reason, via)
 
 
 def _row(connection: Connection, approval_id: str) -> ApprovalRow:

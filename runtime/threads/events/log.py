@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -22,11 +22,7 @@ from runtime.database.connection import Database
 from runtime.database.schema import run_event_counts, run_events, runs
 from runtime.database.sealed import Seal
 from runtime.database.transaction_end import at_end, note_changed
-
-DONE: Final = "agent.done"
-ERROR: Final = "agent.error"
-LAST: Final = frozenset({DONE, ERROR})
-"""A run ends with one of these."""
+from runtime.threads.events.run_event import Data, RunEvent
 
 KEPT_SECONDS: Final = 86_400
 """Seconds for which events are kept."""
@@ -36,19 +32,6 @@ PAGE: Final = 200
 
 CHUNK: Final = 500
 """Maximum number of events that one transaction deletes."""
-
-Data = Mapping[str, Any]
-"""What an event tells, as JSON."""
-
-
-class RunEvent(NamedTuple):
-    """An event of a run. `data`: or a function that returns it, called at the end of the transaction. `key`: identifies
-    it among those of its run, the same in every attempt; an event with a key is written once."""
-
-    run_id: str
-    name: str
-    data: Data | Callable[[Connection], Data]
-    key: str | None = None
 
 
 class StoredEvent(NamedTuple):
@@ -112,25 +95,12 @@ class _Appended(NamedTuple):
 
 _OF_ROW: Final = ("number", "run_id", "agent", "thread_id", "name", "created_at")
 _NEW: Final = ("user_id", *_OF_ROW, "key", "content")
-
-
 PREFIX: Final = "run_events/"
-RUN_PREFIX: Final = "run/"
 
 
 def changes_of(user_id: str) -> str:
     """Return the name under which new events of a user are published, see `Database.changes`."""
     return f"{PREFIX}{user_id}"
-
-
-def changes_of_run(run_id: str) -> str:
-    """Return the name under which new events of a run are published."""
-    return f"{RUN_PREFIX}{run_id}/events"
-
-
-def end_of(run_id: str) -> str:
-    """Return the name under which the last event of a run is published."""
-    return f"{RUN_PREFIX}{run_id}/end"
 
 
 class EventLog:
@@ -175,11 +145,13 @@ class EventLog:
         async with self._database.read() as connection:
             return await connection.run_sync(lambda connection: self.read(connection, user_id, after, **wanted))
 
-    async def newest_name(self, user_id: str, run_id: str) -> str | None:
-        """Return the name of the newest event of a run; None if it has none. Raises `Unavailable`."""
-        query = select(run_events.c.name).where(run_events.c.run_id == run_id, run_events.c.user_id == user_id)
+    async def newest(self, user_id: str, run_id: str) -> tuple[int, str] | None:
+        """Return the number and the name of the newest event of a run; None if it has none. Raises `Unavailable`."""
+        query = select(run_events.c.number, run_events.c.name)
+        query = query.where(run_events.c.run_id == run_id, run_events.c.user_id == user_id)
         async with self._database.read() as connection:
-            return await connection.scalar(query.order_by(run_events.c.number.desc()).limit(1))
+            found = (await connection.execute(query.order_by(run_events.c.number.desc()).limit(1))).first()
+        return None if found is None else (found[0], found[1])
 
     async def bounds(self, user_id: str) -> Bounds:
         """Return the numbers of a user's events. Raises `Unavailable`."""
@@ -241,9 +213,6 @@ def _store(connection: Connection, appended: Sequence[_Appended]) -> None:
                 _, agent, thread_id = owners[event.run_id]
                 rows.append((user_id, number, event.run_id, agent, thread_id, event.name, at, event.key, content))
                 new.append((number, event.run_id, agent, thread_id, event.name, at, data))
-                note_changed(connection, changes_of_run(event.run_id))
-                if event.name in LAST:
-                    note_changed(connection, end_of(event.run_id))
         except KeyForgotten:
             # The user was removed: nobody reads their events, and what the transaction tells of them is stored.
             continue

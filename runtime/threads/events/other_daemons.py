@@ -13,7 +13,7 @@ from runtime.database import bulk
 from runtime.database.connection import Database
 from runtime.database.errors import Unavailable
 from runtime.database.schema import run_event_counts
-from runtime.threads.events.log import PREFIX, RUN_PREFIX, changes_of
+from runtime.threads.events.log import PREFIX, changes_of
 
 POLL_SECONDS: Final = 1.0
 """Interval in seconds of looking, if no other daemon announces events."""
@@ -56,8 +56,7 @@ class OtherDaemons:
             counts = await connection.run_sync(_counts, users)
         new = [changes_of(user_id) for user_id, newest in counts.items() if newest != self._seen.get(user_id)]
         if new:
-            # They may be of any run.
-            changes.publish([*new, *(name for name in changes.watched if name.startswith(RUN_PREFIX))])
+            changes.publish(new)
         self._seen = counts
 
 

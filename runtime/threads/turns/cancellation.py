@@ -11,8 +11,8 @@ from runtime.database import bulk
 from runtime.database.schema import runs
 from runtime.errors import Conflict, NotFound
 from runtime.threads.turns import thread_order
-from runtime.threads.turns.ending import CANCELLED_BY_PERSON, Closed
-from runtime.threads.turns.thread_order import Held
+from runtime.threads.turns.ending import CANCELLED_BY_PERSON, EndedTurn
+from runtime.threads.turns.thread_order import ThreadHold
 from runtime.threads.turns.turn import CANCELLED, QUEUED, RUNNING, WAITING
 
 
@@ -25,7 +25,7 @@ class Cancellation(NamedTuple):
     run_id: str | None = None
 
 
-Close = Callable[[Connection, Closed, int, dict[str, Held]], None]
+Close = Callable[[Connection, EndedTurn, int, dict[str, ThreadHold]], None]
 """Ends a turn, whose place on its locked thread is given."""
 
 
@@ -48,7 +48,7 @@ def cancel(
         bulk.update(connection, runs, ("id",), ("cancel",), [(row.run_id, True)])
         return RUNNING
     if row.state in (QUEUED, WAITING):
-        close(connection, Closed(row, CANCELLED, CANCELLED_BY_PERSON), asked.at, held)
+        close(connection, EndedTurn(row, CANCELLED, CANCELLED_BY_PERSON), asked.at, held)
     elif row.state != CANCELLED:
         return Conflict(f"the {trigger} {turn_id} is {row.state} already")
     return CANCELLED

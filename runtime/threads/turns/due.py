@@ -19,7 +19,7 @@ ROUNDS: Final = 2
 """Maximum number of such batches per claim: on SQLite they block the event loop."""
 
 LEFT_QUEUES_SECONDS: Final = 30.0
-"""Interval of reading concurrency queues if no group has a limit: an earlier program may have left turns there."""
+"""Interval of reading concurrency queues if no group has a limit: one that had a limit before may have turns there."""
 
 LOCKED_SECONDS: Final = 0.02
 """Seconds until the concurrency queues are read again after another daemon had locked them."""

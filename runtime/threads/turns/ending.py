@@ -9,10 +9,8 @@ from sqlalchemy import Connection, Table
 
 from runtime.database import bulk
 from runtime.database.text import storable
-from runtime.database.transaction_end import note_changed
 from runtime.threads import run
-from runtime.threads.events.log import changes_of_run
-from runtime.threads.turns.thread_order import Held
+from runtime.threads.turns.thread_order import ThreadHold
 from runtime.threads.turns.turn import (
     AGENT_GONE,
     CANCELLED,
@@ -22,8 +20,8 @@ from runtime.threads.turns.turn import (
     QUEUED,
     WAITING,
     ClaimedTurn,
-    Ending,
     Outcome,
+    TurnOutcome,
 )
 
 FAILED: Final = "failed"
@@ -65,7 +63,7 @@ OnEnded = Callable[[Connection, Sequence[EndedRun]], None]
 """Is told of runs that end, in the transaction that ends them."""
 
 
-class Closed(NamedTuple):
+class EndedTurn(NamedTuple):
     """A turn that ends without an attempt: a row with the columns of a claim, and what it becomes."""
 
     row: Any
@@ -73,18 +71,14 @@ class Closed(NamedTuple):
     error: str
 
 
-def store(connection: Connection, table: Table, endings: Sequence[Ending[Any]]) -> None:
+def store(connection: Connection, table: Table, endings: Sequence[TurnOutcome[Any]]) -> None:
     """Write the outcomes of attempts to the rows of the turns and of the runs."""
     columns = ("state", "tries", "next_attempt_at", "lease_until", "finished_at", "last_error", "suspect")
     bulk.update(connection, table, ("id",), columns, [_row_end(ending) for ending in endings])
     run.end(connection, [_run_end(ending) for ending in endings])
-    for turn, outcome, _ in endings:
-        if outcome.state in LIVING:
-            # No event says for what it waits now.
-            note_changed(connection, changes_of_run(turn.run_id))
 
 
-def close(connection: Connection, table: Table, closed: Sequence[Closed], at: int) -> None:
+def close(connection: Connection, table: Table, closed: Sequence[EndedTurn], at: int) -> None:
     """End these turns, and their runs if they have any."""
     rows = [(row.id, state, None, None, at, error, False) for row, state, error in closed]
     columns = ("state", "lane", "lease_until", "finished_at", "last_error", "suspect")
@@ -103,7 +97,7 @@ def is_stored(current: tuple[int, str] | None, turn: ClaimedTurn, outcome: Outco
     return current is not None and current[0] == turn.attempt and current[1] in states
 
 
-def ended_runs(endings: Sequence[Ending[Any]], held: dict[str, Held]) -> list[EndedRun]:
+def ended_runs(endings: Sequence[TurnOutcome[Any]], held: dict[str, ThreadHold]) -> list[EndedRun]:
     """Return the runs that these outcomes end, and those that nobody continues before a person sends their turns again.
     `held`: the places of the turns on their threads."""
     return [
@@ -122,7 +116,7 @@ def ended_runs(endings: Sequence[Ending[Any]], held: dict[str, Held]) -> list[En
     ]
 
 
-def closed_runs(closed: Sequence[Closed], held: dict[str, Held], at: int) -> list[EndedRun]:
+def closed_runs(closed: Sequence[EndedTurn], held: dict[str, ThreadHold], at: int) -> list[EndedRun]:
     """Return the runs of turns that ended without an attempt."""
     return [
         EndedRun(row.run_id, row.user_id, row.agent, _thread(row, held), how_ended(Outcome(state)), error, at)
@@ -131,7 +125,7 @@ def closed_runs(closed: Sequence[Closed], held: dict[str, Held], at: int) -> lis
     ]
 
 
-def _row_end(ending: Ending[Any]) -> tuple[Any, ...]:
+def _row_end(ending: TurnOutcome[Any]) -> tuple[Any, ...]:
     turn, outcome, at = ending
     tries = turn.tries if outcome.counts else turn.tries - 1
     next_at = at + int(outcome.wait * 1000) if outcome.until is None else outcome.until
@@ -139,7 +133,7 @@ def _row_end(ending: Ending[Any]) -> tuple[Any, ...]:
     return turn.id, outcome.state, tries, next_at, None, finished, _error(outcome), False
 
 
-def _run_end(ending: Ending[Any]) -> run.End:
+def _run_end(ending: TurnOutcome[Any]) -> run.End:
     turn, outcome, at = ending
     state = outcome.run_state or _RUN_STATES[outcome.state]
     return run.End(turn.run_id, turn.attempt, state, at, _error(outcome), how_ended(outcome))
@@ -150,7 +144,7 @@ def how_ended(outcome: Outcome) -> str | None:
     return {DONE: outcome.ended, DEAD: outcome.ended or FAILED, CANCELLED: CANCELLED}.get(outcome.state)
 
 
-def _thread(turn: Any, held: dict[str, Held]) -> str | None:
+def _thread(turn: Any, held: dict[str, ThreadHold]) -> str | None:
     return held[turn.id].thread_id if turn.id in held else getattr(turn, "thread_id", None)
 
 

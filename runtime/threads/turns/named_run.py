@@ -10,7 +10,7 @@ from sqlalchemy import Column, Connection, and_, select
 from runtime.database.connection import Database
 from runtime.database.schema import TURN_TABLES, deliveries, inputs, runs, thread_turns, threads
 from runtime.errors import NotFound
-from runtime.threads.deletion import DELETED
+from runtime.threads.removal.deletion import DELETED
 from runtime.threads.run import RunRow
 from runtime.threads.turns.turn import LIVING, WAITING
 

@@ -23,8 +23,8 @@ from runtime.threads.turns.cancellation import Cancellation, cancel, threads_to_
 from runtime.threads.turns.claimable import DATABASE_NOW, claim_queries
 from runtime.threads.turns.concurrency import UNLIMITED, ConcurrencyLimits
 from runtime.threads.turns.due import DueTurns
-from runtime.threads.turns.ending import CANCELLED_BY_PERSON, Closed, OnEnded
-from runtime.threads.turns.thread_order import Held
+from runtime.threads.turns.ending import CANCELLED_BY_PERSON, EndedTurn, OnEnded
+from runtime.threads.turns.thread_order import ThreadHold
 from runtime.threads.turns.turn import (
     CANCELLED,
     DEAD,
@@ -34,9 +34,9 @@ from runtime.threads.turns.turn import (
     RUNNING,
     WAITING,
     ClaimedTurn,
-    Ending,
     Outcome,
     T,
+    TurnOutcome,
 )
 
 log = structlog.get_logger("symbiont.dispatcher")
@@ -109,7 +109,7 @@ class TurnQueue(ABC, Generic[T]):
         `Unavailable`."""
         return turn
 
-    def ended(self, connection: Connection, endings: Sequence[Ending[T]]) -> None:
+    def ended(self, connection: Connection, endings: Sequence[TurnOutcome[T]]) -> None:
         """Write these outcomes to other tables, in the transaction that stores them."""
 
     def claimed(self, row: Any) -> dict[str, Any]:
@@ -176,7 +176,7 @@ class TurnQueue(ABC, Generic[T]):
         A turn that waits for its thread is queued if it has the thread by now, and one that a person cancelled in the
         meantime is not tried again.
         """
-        ended = Ending(turn, outcome, milliseconds(self._clock))
+        ended = TurnOutcome(turn, outcome, milliseconds(self._clock))
         queued: bool = await self._database.commits.store(self._finishing, ended)
         return queued
 
@@ -231,15 +231,15 @@ class TurnQueue(ABC, Generic[T]):
         """Create claimed turns from these rows; those that can never run become dead letters, and those whose run was
         cancelled during an attempt that was interrupted end as well."""
         asked = run.to_cancel(connection, [row.run_id for row in rows if row.run_id])
-        closed = [Closed(row, CANCELLED, CANCELLED_BY_PERSON) for row in rows if row.run_id in asked]
+        closed = [EndedTurn(row, CANCELLED, CANCELLED_BY_PERSON) for row in rows if row.run_id in asked]
         rows = [row for row in rows if row.run_id not in asked]
         exhausted = f"the daemon stopped during the last of {TRIES} tries, which recorded nothing new"
-        closed += [Closed(row, DEAD, exhausted) for row in rows if row.tries >= TRIES]
+        closed += [EndedTurn(row, DEAD, exhausted) for row in rows if row.tries >= TRIES]
         rest = [row for row in rows if row.tries < TRIES]
         turns: list[T] = []
         for row, turn in zip(rest, self.read(connection, rest), strict=True):
             if isinstance(turn, str):
-                closed.append(Closed(row, DEAD, turn))
+                closed.append(EndedTurn(row, DEAD, turn))
             else:
                 turns.append(turn)
         if self._close(connection, closed, now):
@@ -257,7 +257,7 @@ class TurnQueue(ABC, Generic[T]):
         return turns
 
     def _close(
-        self, connection: Connection, closed: Sequence[Closed], now: int, held: dict[str, Held] | None = None
+        self, connection: Connection, closed: Sequence[EndedTurn], now: int, held: dict[str, ThreadHold] | None = None
     ) -> bool:
         """End turns that no attempt ends, and free their threads. True if a turn was queued because of it.
 
@@ -287,7 +287,7 @@ class TurnQueue(ABC, Generic[T]):
             return None
         return int(connection.execute(_DATABASE_NOW).scalar_one()) + int(self.lease * 1000)
 
-    def _finish(self, connection: Connection, endings: Sequence[Ending[T]]) -> list[bool | Exception]:
+    def _finish(self, connection: Connection, endings: Sequence[TurnOutcome[T]]) -> list[bool | Exception]:
         held = thread_order.lock_threads_of(connection, [each.turn.id for each in endings])
         keys = sorted((each.turn.id,) for each in endings)
         rows = bulk.find(connection, self.table, ("id",), ("attempt", "state"), keys, lock="UPDATE")
@@ -309,7 +309,9 @@ class TurnQueue(ABC, Generic[T]):
             for turn, outcome, _ in endings
         ]
 
-    def _decided(self, connection: Connection, endings: Sequence[Ending[T]], held: dict[str, Held]) -> list[Ending[T]]:
+    def _decided(
+        self, connection: Connection, endings: Sequence[TurnOutcome[T]], held: dict[str, ThreadHold]
+    ) -> list[TurnOutcome[T]]:
         """Return these endings as they are to be stored: what the attempts could not know is known under the locks."""
         undone = [each.turn.run_id for each in endings if each.outcome.state not in (DONE, DEAD, CANCELLED)]
         asked = run.to_cancel(connection, undone)
@@ -328,13 +330,13 @@ class TurnQueue(ABC, Generic[T]):
         return decided
 
     def _cancel(self, connection: Connection, asked: Sequence[Cancellation]) -> list[str | Exception | None]:
-        def close(connection: Connection, closed: Closed, now: int, held: dict[str, Held]) -> None:
+        def close(connection: Connection, closed: EndedTurn, now: int, held: dict[str, ThreadHold]) -> None:
             self._close(connection, [closed], now, held)
 
         return [cancel(connection, self.table, self.kind.trigger, each, close) for each in asked]
 
 
-def _threads_of_endings(connection: Connection, endings: Sequence[Ending[Any]]) -> set[str]:
+def _threads_of_endings(connection: Connection, endings: Sequence[TurnOutcome[Any]]) -> set[str]:
     return thread_order.threads_of(connection, [each.turn.id for each in endings])
 
 

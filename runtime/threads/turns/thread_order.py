@@ -21,7 +21,7 @@ from runtime.database.group_commit import Stage
 from runtime.database.schema import TURN_TABLES, runs, thread_turns, threads
 from runtime.errors import Retry
 from runtime.threads import stage_ranks
-from runtime.threads.deletion import DELETED
+from runtime.threads.removal.deletion import DELETED
 from runtime.threads.step import Superseded
 from runtime.threads.turns.turn import LIVING, QUEUED, RUNNING, WAITING, ClaimedTurn, ThreadBusy
 
@@ -35,7 +35,7 @@ class NoThread(Retry):
     """The thread of a turn was deleted before the turn could enter it; the next attempt may find another."""
 
 
-class Held(NamedTuple):
+class ThreadHold(NamedTuple):
     """The place of a turn on its thread. `active`: it has the thread; else it waits, unless it is `parked`."""
 
     thread_id: str
@@ -126,7 +126,7 @@ def threads_of(connection: Connection, turn_ids: Sequence[str]) -> set[str]:
     return {held.thread_id for held in _held(connection, turn_ids).values()}
 
 
-def lock_threads_of(connection: Connection, turn_ids: Sequence[str]) -> dict[str, Held]:
+def lock_threads_of(connection: Connection, turn_ids: Sequence[str]) -> dict[str, ThreadHold]:
     """Lock the threads that these turns are in; return the place of each turn that is in one."""
     before = _held(connection, turn_ids)
     if not before:
@@ -155,7 +155,7 @@ def wait(connection: Connection, arrivals: Sequence[Arrival]) -> None:
     bulk.insert(connection, thread_turns, _COLUMNS, [(*arrival, False) for arrival in arrivals], ignore=True)
 
 
-def leave(connection: Connection, turn_ids: Iterable[str], held: dict[str, Held], now: int) -> bool:
+def leave(connection: Connection, turn_ids: Iterable[str], held: dict[str, ThreadHold], now: int) -> bool:
     """Remove turns that have ended, or will be deleted, from their locked threads, and queue the next turn of each.
     True if one was queued.
 
@@ -166,7 +166,7 @@ def leave(connection: Connection, turn_ids: Iterable[str], held: dict[str, Held]
     return settle(connection, {held[turn_id].thread_id for turn_id in going}, now)
 
 
-def park(connection: Connection, turn_ids: Iterable[str], held: dict[str, Held], now: int) -> bool:
+def park(connection: Connection, turn_ids: Iterable[str], held: dict[str, ThreadHold], now: int) -> bool:
     """Let the locked threads of these turns go on without them until they enter again, and queue the next turn of each.
     True if one was queued. `held`: as of `leave`."""
     going = [turn_id for turn_id in turn_ids if turn_id in held]
@@ -262,10 +262,10 @@ def _arrival(entry: Entry) -> Arrival:
     return Arrival(turn.id, turn.user_id, entry.thread_id, turn.trigger, turn.arrived_at)
 
 
-def _held(connection: Connection, turn_ids: Sequence[str]) -> dict[str, Held]:
+def _held(connection: Connection, turn_ids: Sequence[str]) -> dict[str, ThreadHold]:
     keys = [(each,) for each in turn_ids]
     rows = bulk.find(connection, thread_turns, ("turn_id",), ("thread_id", "active", "parked"), keys)
-    return {row[0]: Held(row[1], bool(row[2]), bool(row[3])) for row in rows}
+    return {row[0]: ThreadHold(row[1], bool(row[2]), bool(row[3])) for row in rows}
 
 
 def _current(connection: Connection, entries: Sequence[Entry]) -> set[str]:

@@ -101,7 +101,7 @@ class Outcome(NamedTuple):
 T = TypeVar("T", bound=ClaimedTurn)
 
 
-class Ending(NamedTuple, Generic[T]):
+class TurnOutcome(NamedTuple, Generic[T]):
     """The outcome of one claimed turn."""
 
     turn: T

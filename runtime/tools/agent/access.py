@@ -8,18 +8,20 @@ from typing import Final, NamedTuple
 from dslc.blocks.agent import Agent
 from runtime.clock import utc
 from runtime.errors import Conflict, NotFound, UsageError
-from runtime.memory.core.block import Block, BlockScope, ChangedBy, DeclaredBlock, Origin
-from runtime.memory.core.changes import ChangedBlock
+from runtime.memory.core.block import Block, BlockScope, ChangedBy, DeclaredBlock, Origin, may_change
+from runtime.memory.core.changes import ChangedBlock, ReadOnlyBlock
 from runtime.memory.core.store import BlockStore, named_block
 from runtime.suggestions import unknown_name
 from runtime.tools.agent.types import AgentBlock, BlockSummary, EditedBlock
 from runtime.tools.context import Context
 from runtime.tools.memory.access import asked_user
 
+_NEARLY_FULL: Final = 0.8
+"""Share of the room of a block from which an edit warns."""
 _BEGINNING = 200
 _NO_MODEL: Final = "none"
 """The row of a model that is none."""
-_GIVE_ONE: Final = "give it one: `agent NAME { model … }`"
+_GIVE_ONE: Final = 'give it one, such as `model ollama { model "qwen3:4b" }` in its block; docs/models.md lists others'
 
 
 def model_of(agent: Agent) -> str | None:
@@ -110,6 +112,19 @@ class CoreMemory(NamedTuple):
         found = await self.store.blocks(self.scope, self.declared)
         return found if self.known else [each for each in found if each.id]
 
+    def origin(self, context: Context, label: str, otherwise: ChangedBy) -> Origin:
+        """Return the origin of a call's change of a block: the acting agent's run, or `otherwise` without an agent.
+        Raises ReadOnlyBlock if the run may not change it because a delivery woke it."""
+        acting = context.acting
+        if acting is None:
+            return Origin(otherwise)
+        if acting.webhook is not None and not may_change(self.scope, label, self.declared):
+            raise ReadOnlyBlock(
+                f"a run that a delivery woke cannot change the block {label}",
+                hint="store it elsewhere, such as with archival_insert",
+            )
+        return Origin("agent", acting.run_id, acting.attempt, acting.key, acting.webhook)
+
     async def read(self, label: str) -> Block:
         """Return one of `blocks`. Raises NotFound with the nearest labels."""
         return named_block(await self.blocks(), label)
@@ -132,24 +147,24 @@ async def core_memory(context: Context, agent: str | None, subject: str | None, 
     return CoreMemory(store, scope, context.declared_blocks(agent), known)
 
 
-def origin_of(context: Context, otherwise: ChangedBy) -> Origin:
-    """Return the origin of a call's change: the acting agent's run, or `otherwise` without an agent."""
-    acting = context.acting
-    if acting is None:
-        return Origin(otherwise)
-    return Origin("agent", acting.run_id, acting.attempt, acting.key)
-
-
-def edited(done: ChangedBlock) -> EditedBlock:
-    """Return the result of a change."""
+def edited(done: ChangedBlock, context: Context) -> EditedBlock:
+    """Return the result of a change. Its notes warn when the block has little room left, in itself or in the context of
+    the agent that changes it."""
     block = done.block
+    notes = ["secrets in the text were replaced by [REDACTED]"] if done.redacted else []
+    rooms = {} if context.acting is None else context.acting.block_rooms
+    room = min(rooms.get(block.label, block.char_limit), block.char_limit)
+    if len(block.value) > room:
+        notes.append(f"your context has room for {room:,} of its {len(block.value):,} characters: shorten the block")
+    elif len(block.value) > _NEARLY_FULL * room:
+        notes.append(f"{len(block.value):,} of the {room:,} characters that have room are used: shorten the block soon")
     return EditedBlock(
         label=block.label,
         version=block.version,
         changed=done.changed,
         characters=len(block.value),
         char_limit=block.char_limit,
-        notes=["secrets in the text were replaced by [REDACTED]"] if done.redacted else [],
+        notes=notes,
     )
 
 

@@ -3,49 +3,50 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Sequence
+from contextlib import aclosing
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from dslc.blocks.agent import Agent
 from runtime.database.errors import Unavailable
 from runtime.errors import NotFound, Retry
 from runtime.threads.agent_settings import AgentSettings
-from runtime.threads.events.log import DONE as RUN_ENDED
-from runtime.threads.events.log import NewEvents, changes_of, end_of
-from runtime.threads.events.told import MESSAGE, TYPING
+from runtime.threads.events.log import EventLog
+from runtime.threads.events.run_event import DONE as RUN_ENDED
+from runtime.threads.events.run_event import MESSAGE, TYPING
 from runtime.threads.inputs import Inputs
 from runtime.threads.run import DONE, WAITING
 from runtime.threads.thread import Thread, Threads, not_found
 from runtime.threads.turns.named_run import NamedRun, named_run
 from runtime.tools.agent.access import talking_agent
+from runtime.tools.agent.follower import RETRY_SECONDS, Event, Follower, Target
 from runtime.tools.agent.input_items import Input, text_of_input
 from runtime.tools.agent.overrides import running_agent
-from runtime.tools.agent.turn_answer import AnsweredRun, answer_of
+from runtime.tools.agent.run_answer import answer_of
 from runtime.tools.agent.types import AgentName
 from runtime.tools.context import Context
 from runtime.tools.failure import wrong
-from runtime.tools.patterns import UUID
+from runtime.tools.patterns import EXAMPLE_ID, UUID
+from runtime.tools.result import Result
+from runtime.tools.tool import LARGEST_ITEMS, tool
 
 WAIT_SECONDS: Final = 50
 """Seconds for which a call waits for the end of its run: many proxies end a request without an answer after 60."""
 LONGEST_WAIT: Final = 600
-LOOK_SECONDS: Final = 1.0
-"""Maximum seconds between two looks at a run: not every change of its state is an event."""
 
 MainAgent = Annotated[AgentName | None, Field(description="The agent's name; the default is the main agent.")]
 AnyAgent = Annotated[AgentName | None, Field(description="Only of this agent; the default is all.")]
 RunId = Annotated[
     str,
-    Field(pattern=UUID, description="The id of a run.", examples=["0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"]),
+    Field(pattern=UUID, description="The id of a run.", examples=[EXAMPLE_ID]),
 ]
 ThreadId = Annotated[
     Annotated[str, Field(pattern=UUID)] | None,
     Field(
         description="The id of one of your threads with the agent; the default is the main thread.",
-        examples=["0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"],
+        examples=[EXAMPLE_ID],
     ),
 ]
 ChatSubject = Annotated[
@@ -80,11 +81,7 @@ Wait = Annotated[
 ]
 
 
-class _Result(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class ToolCallAnswer(_Result):
+class ToolCallAnswer(Result):
     """A call of a tool, and its output."""
 
     name: str
@@ -93,7 +90,7 @@ class ToolCallAnswer(_Result):
     output: str | None
 
 
-class UsageAnswer(_Result):
+class UsageAnswer(Result):
     """What the calls of models used."""
 
     calls: int
@@ -103,7 +100,7 @@ class UsageAnswer(_Result):
     cost: float | None = Field(description="In US dollars; null if no price is known.")
 
 
-class AgentTurn(_Result):
+class AgentTurn(Result):
     """A run, and what the agent said and called in it until now."""
 
     run: str
@@ -123,13 +120,20 @@ class AgentTurn(_Result):
     error: str | None = Field(description="Why it failed, or why it waits.")
 
 
-class CancelledRun(_Result):
+class CancelledRun(Result):
     """The state of a run that was cancelled: `running` until its current step stops."""
 
     run: str
     state: str
 
 
+@tool(
+    "write",
+    stores=True,
+    largest=LARGEST_ITEMS,
+    long=True,
+    example={"input": "What did we decide about the API?", "wait": 30},
+)
 async def agent_chat(
     context: Context,
     input: Input,  # noqa: A002 - the name in the Responses API
@@ -165,6 +169,7 @@ async def agent_chat(
     return await _followed(context, run_id, wait, place)
 
 
+@tool("read", example={"run": EXAMPLE_ID})
 async def agent_run_show(context: Context, run: RunId, agent: AnyAgent = None, wait: Wait = 0) -> AgentTurn:
     """Return the state of a run, and what the agent said and called in it.
 
@@ -174,6 +179,7 @@ async def agent_run_show(context: Context, run: RunId, agent: AnyAgent = None, w
     return await _followed(context, run, wait)
 
 
+@tool("write", idempotent=True, example={"run": EXAMPLE_ID})
 async def agent_run_cancel(context: Context, run: RunId, agent: AnyAgent = None) -> CancelledRun:
     """Cancel a run.
 
@@ -235,35 +241,30 @@ async def _followed(context: Context, run_id: str, seconds: float, sent_to: Thre
     """Return a run when it is over, or waits for a decision, or after `seconds`. `sent_to`: its message was sent to
     this thread just now, so there is nothing to see before its end."""
     loop, user_id = asyncio.get_running_loop(), context.caller.user_id
-    end, is_sent = loop.time() + seconds, sent_to is not None
-    changes = context.database.changes
-    # Of the user's events too: that is what other daemons are looked at for.
-    with changes.watch(changes_of(user_id)) as events, changes.watch(end_of(run_id)) as ended:
-        while True:
-            if sent_to is not None and ended.is_set() and (turn := _told(events.told, run_id, sent_to)) is not None:
-                return turn
-            left = end - loop.time()
-            is_last = left <= 0 or context.stopping()
-            try:
-                if is_last or ended.is_set() or not (is_sent or await _goes_on(context, run_id)):
-                    ended.clear()
-                    answer = await answer_of(context, run_id, user_id)
-                    if is_last or not answer.run.goes_on:
-                        return AgentTurn.model_validate(answer.json())
-            except Unavailable:
-                if left <= 0:
-                    raise
-            is_sent = False
-            with suppress(TimeoutError):
-                async with asyncio.timeout(min(left, LOOK_SECONDS)):
-                    await ended.wait()
+    end, events = loop.time() + seconds, list[Event]()
+    if seconds:
+        after = None if sent_to else (await EventLog(context.database, context.clock).bounds(user_id)).newest
+        target = Target(run_id, after=after, is_new=sent_to is not None)
+        follower = Follower(context.database, context.clock, user_id, target)
+        async with aclosing(follower.events(end)) as found:
+            async for event in found:
+                events += () if event is None else (event,)
+                if context.stopping() or (follower.run is not None and not follower.run.goes_on):
+                    break
+        if sent_to is not None and (turn := _answered_turn(events, run_id, sent_to)) is not None:
+            return turn
+    while True:
+        try:
+            return AgentTurn.model_validate((await answer_of(context, run_id, user_id)).json())
+        except Unavailable:
+            if loop.time() >= end or context.stopping():
+                raise
+            await asyncio.sleep(RETRY_SECONDS)
 
 
-def _told(told: Iterable[object], run_id: str, thread: Thread) -> AgentTurn | None:
-    """Return a run that has ended as its events tell it, without a read; None if they do not tell all of it, such as
-    what tools returned, or if some are not of this process."""
-    news = [each for each in told if isinstance(each, NewEvents)]
-    events = [event for each in news for event in each.of(run_id, None)]
+def _answered_turn(events: Sequence[Event], run_id: str, thread: Thread) -> AgentTurn | None:
+    """Return a run that has ended as its events describe it, without a read; None if they do not have all of it, such
+    as what tools returned."""
     if [event.name for event in events] != [TYPING, MESSAGE, RUN_ENDED]:
         return None
     said, last = events[1].data["messages"], events[2].data
@@ -271,7 +272,3 @@ def _told(told: Iterable[object], run_id: str, thread: Thread) -> AgentTurn | No
         return None
     whole = {"state": DONE, "ended": last["ended"], "messages": said, "usage": UsageAnswer(**last["usage"])}
     return _begun(run_id, thread).model_copy(update=whole)
-
-
-async def _goes_on(context: Context, run_id: str) -> bool:
-    return AnsweredRun.of(await named_run(context.database, run_id, context.caller.user_id)).goes_on

@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 
 from dslc.blocks.agent import Agent
 from dslc.program import Program
+from runtime.clock import utc
 from runtime.crypto import Unsealable
 from runtime.errors import Conflict, UsageError
 from runtime.suggestions import unknown_name
@@ -22,6 +23,7 @@ from runtime.tools.agent.config_types import (
     AgentSummary,
     ConfigVersion,
     Enabled,
+    LastRun,
     MaxTokens,
     Model,
     Preferences,
@@ -33,10 +35,12 @@ from runtime.tools.agent.types import AgentOrMain, User
 from runtime.tools.context import Context
 from runtime.tools.failure import wrong
 from runtime.tools.memory.access import asked_user
+from runtime.tools.tool import LARGEST_ITEMS, tool
 
 _UNREADABLE = "your settings cannot be read: they are ignored until they are replaced, and the agent does not run"
 
 
+@tool("read", example={})
 async def agent_list(context: Context, user: User = None) -> AgentList:
     """List the agents of the program."""
     user_id = await asked_user(context, user) or context.caller.user_id
@@ -47,6 +51,7 @@ async def agent_list(context: Context, user: User = None) -> AgentList:
     )
 
 
+@tool("read", group="agent-memory", example={"agent": "assistant"})
 async def agent_config_show(context: Context, agent: AgentOrMain = None, user: User = None) -> AgentConfig:
     """Show the settings of an agent as they are for the user.
 
@@ -62,6 +67,18 @@ async def agent_config_show(context: Context, agent: AgentOrMain = None, user: U
     return _shown(context, declared, found)
 
 
+@tool(
+    "write",
+    group="approvals",
+    largest=LARGEST_ITEMS,
+    idempotent=True,
+    example={
+        "agent": "assistant",
+        "version": 0,
+        "max_tokens": 32_000,
+        "preferences": {"language": "Italian"},
+    },
+)
 async def agent_config_edit(
     context: Context,
     *,
@@ -167,4 +184,19 @@ async def _summary(context: Context, stored: AgentSettings, name: str, user_id: 
     except Unsealable:
         own, enabled = own_agent(context.program, declared, {}), False
     thread = declared.thread.name
-    return AgentSummary(agent=name, model=model_of(own.agent), main=main, enabled=enabled, thread=thread)
+    newest = await run.newest_runs(context.database, user_id, name, 1)
+    return AgentSummary(
+        agent=name,
+        model=model_of(own.agent),
+        main=main,
+        enabled=enabled,
+        memory=declared.memory,
+        thread=thread,
+        last_run=next(
+            (
+                LastRun(run_id=each.id, started_at=utc(each.started_at / 1000), state=each.ended or each.state)
+                for each in newest
+            ),
+            None,
+        ),
+    )

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Any
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
-    ConfigDict,
     Field,
     ValidationError,
     ValidatorFunctionWrapHandler,
@@ -17,6 +16,7 @@ from pydantic import (
 from dslc.blocks.agent import CompactionThreshold, UserSetting
 from dslc.blocks.values.types import ContextTokens
 from runtime.tools.patterns import AGENT
+from runtime.tools.result import Result
 
 _PREFERENCES = 100
 """Maximum number of preferences."""
@@ -87,27 +87,33 @@ ConfigVersion = Annotated[
 ]
 
 
-class _Result(BaseModel):
-    model_config = ConfigDict(frozen=True)
+class LastRun(Result):
+    """The newest run of an agent. `state`: how it ended, or what it does."""
+
+    run_id: str
+    started_at: datetime
+    state: str
 
 
-class AgentSummary(_Result):
+class AgentSummary(Result):
     """An agent of the program."""
 
     agent: str
     model: str | None = Field(description="Its model for the user; null: it records what it receives.")
     main: bool = Field(description="It is the main agent, with which a user talks who names none.")
     enabled: bool = Field(description="It runs for the user.")
+    memory: str | None = Field(description="Its memory; null: the default one.")
     thread: str = Field(description="The threads that deliveries are added to: `one`, `delivery` or `keyed`.")
+    last_run: LastRun | None = Field(description="Its newest run for the user.")
 
 
-class AgentList(_Result):
+class AgentList(Result):
     """The agents of the program, by name."""
 
     agents: list[AgentSummary]
 
 
-class AgentConfig(_Result):
+class AgentConfig(Result):
     """The settings of an agent as they are for the user."""
 
     agent: str

@@ -5,13 +5,16 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from runtime.clock import utc
 from runtime.threads.events.log import EventLog, StoredEvent
 from runtime.tools.agent.access import check_agent
 from runtime.tools.agent.chat import AnyAgent
+from runtime.tools.agent.follower import event_data
 from runtime.tools.context import Context
+from runtime.tools.result import Result
+from runtime.tools.tool import tool
 
 After = Annotated[
     Annotated[int, Field(ge=0, lt=10**18)] | None,
@@ -20,11 +23,7 @@ After = Annotated[
 Limit = Annotated[int, Field(ge=1, le=200, description="Maximum number of events.")]
 
 
-class _Result(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class AgentEvent(_Result):
+class AgentEvent(Result):
     """Something that happened in a run."""
 
     id: int
@@ -33,13 +32,14 @@ class AgentEvent(_Result):
     data: dict[str, Any] = Field(description="`run`, `agent` and `thread`, and what the event tells.")
 
 
-class AgentEvents(_Result):
+class AgentEvents(Result):
     """Events in the order in which they happened."""
 
     events: list[AgentEvent]
     next: int = Field(description="Give it as `after` for the events that follow.")
 
 
+@tool("read", group="agent-memory", example={"after": 0, "limit": 100})
 async def agent_events(
     context: Context, agent: AnyAgent = None, after: After = None, limit: Limit = 100
 ) -> AgentEvents:
@@ -53,10 +53,5 @@ async def agent_events(
     return AgentEvents(events=[_event(each) for each in page.events], next=page.read_to)
 
 
-def shown(event: StoredEvent) -> dict[str, Any]:
-    """Return the data of an event as clients see it."""
-    return {"run": event.run_id, "agent": event.agent, "thread": event.thread_id, **event.data}
-
-
 def _event(event: StoredEvent) -> AgentEvent:
-    return AgentEvent(id=event.number, event=event.name, time=utc(event.created_at / 1000), data=shown(event))
+    return AgentEvent(id=event.number, event=event.name, time=utc(event.created_at / 1000), data=event_data(event))

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final
 from pydantic import Field, WithJsonSchema
 
 from runtime.tools.failure import wrong
+from runtime.tools.tool import ParameterAlias
 
 _EXAMPLE: Final = [{"role": "user", "content": [{"type": "input_text", "text": "What did we decide about the API?"}]}]
 _TEXT: Final = {
@@ -36,6 +37,7 @@ Input = Annotated[
         "contents of the type `input_text`. Several are one message, in paragraphs.",
         examples=["What did we decide about the API?"],
     ),
+    ParameterAlias(("message",)),
 ]
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from runtime.memory.core.block import ChangedBy
 from runtime.tools.patterns import AGENT
+from runtime.tools.result import Result
 
 AgentName = Annotated[
     str,
@@ -39,11 +40,7 @@ User = Annotated[
 ]
 Label = Annotated[
     str,
-    Field(
-        pattern=AGENT,
-        description="The block's label, such as `human` (about the user) or `persona` (about the agent).",
-        examples=["human"],
-    ),
+    Field(pattern=AGENT, description="Its label, such as `human`.", examples=["human"]),
 ]
 _TEXT = 1_000_000
 Value = Annotated[str, Field(max_length=_TEXT, description="The new text, which replaces the whole text.")]
@@ -51,7 +48,7 @@ Old = Annotated[
     str,
     Field(
         max_length=_TEXT,
-        description="The text to replace, exactly as it is in the block, where it may occur only once.",
+        description="Exactly as it is in the block, where it occurs once.",
         examples=["Lives in Lyon."],
     ),
 ]
@@ -59,7 +56,7 @@ New = Annotated[
     str,
     Field(
         max_length=_TEXT,
-        description="The text in its place; empty: the old text is removed.",
+        description="What takes its place; empty: nothing.",
         examples=["Lives in Oslo."],
     ),
 ]
@@ -68,7 +65,7 @@ Line = Annotated[
     int,
     Field(
         ge=-1,
-        description="The number of the line that the text becomes, from 1; -1: after the last line.",
+        description="The line that they become, from 1; -1: the last.",
         examples=[1],
     ),
 ]
@@ -80,11 +77,7 @@ Number = Annotated[int, Field(ge=1, description="The version to restore.", examp
 Versions = Annotated[int, Field(ge=1, le=50, description="Maximum number of versions.")]
 
 
-class _Result(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class EditedBlock(_Result):
+class EditedBlock(Result):
     """The block after the edit."""
 
     label: str
@@ -95,7 +88,7 @@ class EditedBlock(_Result):
     notes: list[str] = Field(description="Notes about the edit.")
 
 
-class BlockSummary(_Result):
+class BlockSummary(Result):
     """A block without its text."""
 
     label: str
@@ -110,7 +103,7 @@ class BlockSummary(_Result):
     updated_at: datetime | None = Field(description="The time of the last change; null if it was never used.")
 
 
-class AgentBlocks(_Result):
+class AgentBlocks(Result):
     """The blocks of an agent, in the order in which they are in its context."""
 
     agent: str
@@ -123,7 +116,7 @@ class AgentBlock(BlockSummary):
     value: str = Field(description="Its text.")
 
 
-class BlockChangeEntry(_Result):
+class BlockChangeEntry(Result):
     """A version of a block."""
 
     version: int
@@ -135,7 +128,7 @@ class BlockChangeEntry(_Result):
     created_at: datetime | None = Field(description="The time of the change; null if the block was never used.")
 
 
-class BlockHistory(_Result):
+class BlockHistory(Result):
     """The newest versions of a block, newest first."""
 
     label: str

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
 import msgspec
 import structlog
 
 from runtime.clock import milliseconds, utc
 from runtime.errors import Conflict
 from runtime.identity import users
-from runtime.threads.approvals import standing
-from runtime.threads.approvals.approval import APPROVED, AWAITING, DENIED, Approval
+from runtime.identity.caller import Surface
+from runtime.threads.approvals.approval import APPROVED, AWAITING, DENIED, Approval, Via
 from runtime.threads.approvals.standing import StandingApproval
 from runtime.threads.approvals.store import Approvals
 from runtime.tools.agent.access import absence, check_agent
+from runtime.tools.agent.types import User
 from runtime.tools.approvals.types import (
     AgentFilter,
     Always,
@@ -25,14 +29,19 @@ from runtime.tools.approvals.types import (
     StandingId,
     ToolApproval,
     ToolApprovals,
-    User,
 )
 from runtime.tools.context import Context
 from runtime.tools.memory.access import asked_user, sees_all
+from runtime.tools.patterns import EXAMPLE_ID
+from runtime.tools.tool import tool
+
+VIA: Final[Mapping[Surface, Via]] = {"user": "cli", "api": "http", "agent": "mcp"}
+"""How a decision was made, by the surface of the call."""
 
 log = structlog.get_logger("symbiont.approvals")
 
 
+@tool("read", example={"agent": "assistant", "limit": 20})
 async def approval_list(
     context: Context, agent: AgentFilter = None, decided: Decided = False, limit: Limit = 50, user: User = None
 ) -> CallApprovals:
@@ -48,11 +57,13 @@ async def approval_list(
     return CallApprovals(approvals=[_shown(context, each, known) for each in found])
 
 
+@tool("read", example={"approval_id": EXAMPLE_ID})
 async def approval_show(context: Context, approval_id: ApprovalId) -> CallApproval:
     """Show a call that waits for approval, or that was decided."""
     return await _whole(context, await _found(context, approval_id))
 
 
+@tool("write", destructive=True, example={"approval_id": EXAMPLE_ID})
 async def approval_approve(context: Context, approval_id: ApprovalId, always: Always = False) -> CallApproval:
     """Approve a call: it runs exactly as it is shown, and its agent goes on.
 
@@ -64,6 +75,7 @@ async def approval_approve(context: Context, approval_id: ApprovalId, always: Al
     return await _decide(context, found, APPROVED, always=always)
 
 
+@tool("write", example={"approval_id": EXAMPLE_ID, "reason": "Wait for the review."})
 async def approval_deny(context: Context, approval_id: ApprovalId, reason: Reason = None) -> CallApproval:
     """Deny a call: it does not run, and its agent goes on and reads the reason.
 
@@ -72,35 +84,32 @@ async def approval_deny(context: Context, approval_id: ApprovalId, reason: Reaso
     return await _decide(context, await _found(context, approval_id), DENIED, reason=reason)
 
 
+@tool("read", example={"agent": "assistant"})
 async def standing_approval_list(context: Context, agent: AgentFilter = None, user: User = None) -> ToolApprovals:
     """List the tools that agents may call without asking, though they need approval."""
     user_id = await asked_user(context, user) or context.caller.user_id
     known = await users.names(context.database)
-    found = await standing.of_user(context.database, user_id, agent)
+    found = await _approvals(context).standing.of_user(user_id, agent)
     if not found:
         check_agent(context, agent)
     return ToolApprovals(standing=[_standing(each, known) for each in found])
 
 
+@tool("write", example={"standing_id": EXAMPLE_ID})
 async def standing_approval_revoke(context: Context, standing_id: StandingId) -> ToolApproval:
     """Revoke a standing approval: the next call of the tool waits for approval again."""
-    revoked = await standing.revoke(context.database, standing_id, _whose(context))
+    revoked = await _approvals(context).standing.revoke(standing_id, _whose(context))
     return _standing(revoked, await users.names(context.database))
-
-
-async def waiting_in(context: Context, run_id: str, user_id: str) -> list[CallApproval]:
-    """Return the calls of a run that wait for approval, oldest first."""
-    known = await users.names(context.database)
-    return [_shown(context, each, known) for each in await _approvals(context).of_run(run_id, user_id)]
 
 
 async def _decide(
     context: Context, found: Approval, state: str, *, reason: str | None = None, always: bool = False
 ) -> CallApproval:
-    by = context.caller.user_id
-    decided = await _approvals(context).decide(found.id, state, by=by, reason=reason, always=always)
+    by, via = context.caller.user_id, VIA[context.caller.via]
+    decided = await _approvals(context).decide(found.id, state, by=by, via=via, reason=reason, always=always)
     context.on_queued()
-    log.info("call_decided", state=state, tool=found.tool, agent=found.agent, approval=found.id, by=by, always=always)
+    about = {"tool": found.tool, "agent": found.agent, "approval": found.id}
+    log.info("call_decided", state=state, by=by, via=via, always=always, **about)
     return await _whole(context, decided)
 
 
@@ -134,6 +143,9 @@ def _shown(context: Context, approval: Approval, known: dict[str, str]) -> CallA
             "id": approval.id,
             "agent": approval.agent,
             "tool": approval.tool,
+            "server": approval.server,
+            "user": users.display_name(known, approval.user_id),
+            **msgspec.to_builtins(approval.origin),
             "arguments": msgspec.json.decode(approval.arguments) if approval.arguments else None,
             "digest": approval.digest,
             "state": approval.state_at(milliseconds(context.clock)),
@@ -144,6 +156,7 @@ def _shown(context: Context, approval: Approval, known: dict[str, str]) -> CallA
             "deadline": utc(approval.deadline / 1000),
             "decided_at": None if approval.decided_at is None else utc(approval.decided_at / 1000),
             "decided_by": None if by is None else users.display_name(known, by),
+            "decided_via": approval.decided_via,
             "reason": approval.reason,
         }
     )
@@ -156,4 +169,5 @@ def _standing(row: StandingApproval, known: dict[str, str]) -> ToolApproval:
         tool=row.tool,
         created_at=utc(row.created_at / 1000),
         decided_by=users.display_name(known, row.decided_by),
+        decided_via=row.via,
     )

@@ -11,6 +11,7 @@ from runtime.errors import Conflict, NotFound
 from runtime.memory.collection.options import PROJECT
 from runtime.memory.errors import NoSuchItem, StoreError
 from runtime.memory.item import Item, Provenance, run_uri
+from runtime.memory.items.copies import forget_copies_of
 from runtime.memory.items.newest import newest
 from runtime.memory.items.validity import newest_of_chain, validity_of
 from runtime.memory.keyed_lock import KeyedLock
@@ -52,8 +53,11 @@ class Archive:
 
     async def forget(self, memory_id: str) -> None:
         """Delete the item with this id. Raises NotFound, `Unsupported` for a store that deletes nothing, StoreError."""
-        if not await newest(self.memory, self._own, 1, prefix=memory_id):
+        found = await newest(self.memory, self._own, 1, prefix=memory_id)
+        if not found:
             raise _none(memory_id)
+        if "delete" in self.memory.store.capabilities:
+            await forget_copies_of(self.context.database, found)
         try:
             await self.memory.forget(memory_id, self.agent)
         except NoSuchItem:

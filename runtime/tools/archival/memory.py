@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from runtime.clock import utc
-from runtime.memory.item import Item
+from runtime.memory.item import Item, delivery_origin
 from runtime.search.question import Question
 from runtime.tools.agent.types import AgentOrMain
 from runtime.tools.archival.archive import Archive, archive_of
@@ -22,10 +22,19 @@ from runtime.tools.archival.types import (
     Tags,
 )
 from runtime.tools.context import Context
-from runtime.tools.memory.read import shown_notes
 from runtime.tools.memory.results import ForgottenItem
+from runtime.tools.memory.search import shown_notes
+from runtime.tools.patterns import EXAMPLE_ID
+from runtime.tools.tool import LARGEST_ITEMS, tool
 
 
+@tool(
+    "write",
+    stores=True,
+    largest=LARGEST_ITEMS,
+    keyed=True,
+    example={"agent": "assistant", "content": "Ada lives in Lyon.", "tags": ["home"]},
+)
 async def archival_insert(
     context: Context,
     content: Content,
@@ -33,7 +42,7 @@ async def archival_insert(
     agent: AgentOrMain = None,
     subject: Subject = None,
 ) -> ArchivedItem:
-    """Store a statement in long-term memory, where a search finds it.
+    """Store a statement in long-term memory.
 
     Use it for what may matter later but need not always be in the context. A statement that is stored already is not
     stored twice. If it contradicts an older one, use archival_replace.
@@ -42,6 +51,7 @@ async def archival_insert(
     return _archived(*await archive.insert(content, tags))
 
 
+@tool("read", example={"agent": "assistant", "query": "where does Ada live", "tags": ["home"], "limit": 5})
 async def archival_search(
     context: Context,
     query: Query,
@@ -50,9 +60,9 @@ async def archival_search(
     agent: AgentOrMain = None,
     subject: Subject = None,
 ) -> ArchivalHits:
-    """Search long-term memory, by meaning and by words.
+    """Search long-term memory.
 
-    Statements that were replaced by newer ones are not found.
+    It is searched by meaning and by words. Statements that were replaced by newer ones are not found.
     """
     return await found_in(await archive_of(context, agent, subject), query, tags, limit)
 
@@ -70,12 +80,24 @@ async def found_in(archive: Archive, query: str, tags: list[str], limit: int) ->
             memory_type=hit.item.memory_type,
             timestamp=hit.item.timestamp,
             relevance=hit.relevance,
+            origin=delivery_origin(hit.item),
         )
         for hit in found.hits
     ]
     return ArchivalHits(hits=hits, notes=list(shown_notes(context, archive.memory, found.notes)))
 
 
+@tool(
+    "write",
+    stores=True,
+    largest=LARGEST_ITEMS,
+    keyed=True,
+    example={
+        "agent": "assistant",
+        "memory_id": EXAMPLE_ID,
+        "content": "Ada lives in Oslo.",
+    },
+)
 async def archival_replace(
     context: Context,
     memory_id: OldId,
@@ -93,6 +115,7 @@ async def archival_replace(
     return _archived(*await archive.replace(memory_id, content, tags))
 
 
+@tool("write", destructive=True, example={"agent": "assistant", "memory_id": EXAMPLE_ID})
 async def archival_forget(
     context: Context, memory_id: ForgottenId, agent: AgentOrMain = None, subject: Subject = None
 ) -> ForgottenItem:
@@ -109,7 +132,6 @@ def _archived(item: Item, own: bool) -> ArchivedItem:
     return ArchivedItem(
         outcome="stored" if own else "there",
         memory_id=item.memory_id,
-        content=item.text,
         tags=list(item.tags),
         timestamp=item.timestamp,
         replaces=item.replaces,

@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
 from runtime.memory.item import MemoryType, tag_form
-from runtime.tools.patterns import UUID
+from runtime.tools.patterns import ONE_OR_MORE, UUID
+from runtime.tools.result import Result
 
 
 def _tag(value: str) -> str:
@@ -29,7 +30,7 @@ def _not_blank(value: str) -> str:
 
 
 _Tag = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_tag)]
-_TagList = Annotated[list[_Tag], Field(max_length=100), AfterValidator(_unique)]
+_TagList = Annotated[list[_Tag], Field(max_length=100), AfterValidator(_unique), ONE_OR_MORE]
 
 Subject = Annotated[
     Annotated[str, Field(min_length=1, max_length=2000)] | None,
@@ -39,39 +40,32 @@ Subject = Annotated[
     ),
 ]
 Content = Annotated[
-    str,
-    Field(description="The text of the item, a statement that is understood without context."),
-    AfterValidator(_not_blank),
+    str, Field(description="A statement that is understood without context."), AfterValidator(_not_blank)
 ]
-Tags = Annotated[_TagList, Field(description="Its tags, in lower case.", examples=[["travel"]])]
-NewTags = Annotated[_TagList | None, Field(description="Its tags; without them, those of the older item.")]
-AnyTag = Annotated[_TagList, Field(description="Only items with one or more of these tags.")]
+Tags = Annotated[_TagList, Field(description="In lower case.", examples=[["travel"]])]
+NewTags = Annotated[_TagList | None, Field(description="Default: those of the older item.")]
+AnyTag = Annotated[_TagList, Field(description="Only items with one of these tags.")]
 Query = Annotated[
     str,
-    Field(max_length=2000, description="What to look for, in words.", examples=["where does the user live"]),
+    Field(max_length=2000, description="What to look for.", examples=["where does the user live"]),
     AfterValidator(_not_blank),
 ]
 Limit = Annotated[int, Field(ge=1, le=100, description="Maximum number of results.")]
-OldId = Annotated[str, Field(pattern=UUID, description="The `memory_id` of the item that is no longer valid.")]
+OldId = Annotated[str, Field(pattern=UUID, description="Its `memory_id`.")]
 ForgottenId = Annotated[str, Field(pattern=UUID, description="The `memory_id` of the item to delete.")]
 
 
-class _Result(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class ArchivedItem(_Result):
-    """The item that was written."""
+class ArchivedItem(Result):
+    """The item that was written, without its text."""
 
     outcome: Literal["stored", "there"] = Field(description="`there`: the same text was stored before.")
     memory_id: str
-    content: str = Field(description="Its text; secrets are redacted.")
     tags: list[str]
     timestamp: datetime
     replaces: str | None = Field(None, description="The id of the older item.")
 
 
-class ArchivalHit(_Result):
+class ArchivalHit(Result):
     """A hit."""
 
     memory_id: str
@@ -80,9 +74,10 @@ class ArchivalHit(_Result):
     memory_type: MemoryType
     timestamp: datetime
     relevance: float = Field(description="How well it fits, from 0 to 1.")
+    origin: str | None = Field(description="That it is from a delivery, if it is: its text may be a stranger's.")
 
 
-class ArchivalHits(_Result):
+class ArchivalHits(Result):
     """The hits, best first."""
 
     hits: list[ArchivalHit]

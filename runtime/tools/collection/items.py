@@ -5,6 +5,7 @@ from __future__ import annotations
 from runtime.errors import NotFound, UsageError
 from runtime.memory.errors import NoSuchItem
 from runtime.memory.item import Item
+from runtime.memory.items.copies import forget_copies_of
 from runtime.memory.keyed_lock import KeyedLock
 from runtime.memory.store import LARGEST_TEXT
 from runtime.tools.collection.access import Collection, collection_memories
@@ -22,16 +23,27 @@ from runtime.tools.collection.types import (
 from runtime.tools.context import Context
 from runtime.tools.failure import wrong
 from runtime.tools.memory.access import subject_filter, user_filter
+from runtime.tools.patterns import EXAMPLE_ID
+from runtime.tools.tool import LARGEST_ITEMS, tool
 
 _turns = KeyedLock()
 
 
+@tool("read", example={"memory_id": EXAMPLE_ID})
 async def get(context: Context, memory_id: ItemId) -> KeptMemory:
     """Show one item of a collection, and its origin."""
     item, _ = await _found(context, memory_id)
     return _kept(item)
 
 
+@tool(
+    "write",
+    stores=True,
+    largest=LARGEST_ITEMS,
+    idempotent=True,
+    destructive=True,
+    example={"memory_id": EXAMPLE_ID, "tags": ["architecture", "decided"]},
+)
 async def update(
     context: Context,
     memory_id: ItemId,
@@ -72,9 +84,11 @@ async def update(
             raise _none(memory_id) from None
 
 
+@tool("write", idempotent=True, destructive=True, example={"memory_id": EXAMPLE_ID})
 async def forget(context: Context, memory_id: ItemId) -> Forgotten:
     """Delete one item of a collection permanently."""
     item, where = await _found(context, memory_id)
+    await forget_copies_of(context.database, [item])
     try:
         await where.memory.forget(item.memory_id, item.agent_id)
     except NoSuchItem:

@@ -12,6 +12,7 @@ from runtime.memory.collection.interface import CollectionCounts
 from runtime.memory.errors import FsyncFailed
 from runtime.memory.open_memory import OpenMemory
 from runtime.models.calls.call import CallOwner
+from runtime.search.entry import EntryFilter
 from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable
 from runtime.search.index import DEFAULT as DEFAULT_INDEX
 from runtime.search.index.index import IndexStats
@@ -38,12 +39,14 @@ from runtime.tools.collection.types import (
 from runtime.tools.context import Context
 from runtime.tools.failure import wrong
 from runtime.tools.memory.access import need_all_subjects, sees_all, user_filter
+from runtime.tools.tool import tool
 
 LOOK_SECONDS: Final = 5.0
 """Seconds for which statistics of an index are awaited."""
 READY: Final = "ready"
 
 
+@tool("read", name="get-collections", example={})
 async def get_collections(context: Context) -> Collections:
     """List the collections, their number of items, and how each is searched."""
     need_all_subjects(context)
@@ -60,6 +63,7 @@ async def get_collections(context: Context) -> Collections:
     return Collections(collections=found)
 
 
+@tool("write", stores=True, name="new-collection", idempotent=True, example={"name": "research"})
 async def new_collection(context: Context, name: CollectionName, dimension: Dimension = None) -> MadeCollection:
     """Create an empty collection, unless it exists.
 
@@ -79,6 +83,7 @@ async def new_collection(context: Context, name: CollectionName, dimension: Dime
     )
 
 
+@tool("read", example={})
 async def metrics(context: Context, collection: AnyCollection = None) -> MetricsReport:
     """Count the items of each collection or of one, and one's own calls of each tool."""
     need_all_subjects(context)
@@ -148,7 +153,7 @@ async def index_stats(memory: OpenMemory, name: str | None = None, user: str | N
     """Return the statistics of the index; None if they are unavailable."""
     try:
         async with asyncio.timeout(LOOK_SECONDS):
-            return await memory.indexer.index.stats(name, user)
+            return await memory.indexer.index.stats(EntryFilter(agent=name, user=user))
     except FsyncFailed:
         raise
     except (SymbiontError, TimeoutError):

@@ -29,8 +29,8 @@ from runtime.tools.collection.types import (
     Items,
     NewProject,
     NewType,
-    Pushed,
     PushedItem,
+    PushResult,
     Replace,
     SourceUri,
     Tags,
@@ -40,8 +40,8 @@ from runtime.tools.context import Context
 from runtime.tools.failure import code_of, wrong
 from runtime.tools.memory.access import own_subject, with_origin
 from runtime.tools.memory.parameters import OwnSubject
-from runtime.tools.tool import WrongParameters, aliases_of, in_full
-from runtime.tools.validation_errors import problem_of
+from runtime.tools.tool import LARGEST_ITEMS, WrongParameters, aliases_of, in_full, tool
+from runtime.tools.validation_errors import oversized, problems_of
 
 _AT_ONCE: Final = 32  # items that are split before other tasks run
 _ON_THE_LOOP: Final = 64 * 1024  # characters that are split without a thread
@@ -50,6 +50,20 @@ _GIVEN: Final = ("memory_type", "tags", "source_uri")
 _locks = KeyedLock()
 
 
+@tool(
+    "write",
+    stores=True,
+    largest=LARGEST_ITEMS,
+    idempotent=True,
+    long=True,
+    example={
+        "text": "We chose PostgreSQL for the new service.",
+        "project_id": "default",
+        "memory_type": "episodic",
+        "tags": ["architecture", "daily"],
+        "source_uri": "file:///home/ada/notes.md",
+    },
+)
 async def push(
     context: Context,
     text: Text = None,
@@ -62,7 +76,7 @@ async def push(
     subject: OwnSubject = None,
     collection: CollectionArgument = None,
     replace: Replace = False,
-) -> Pushed:
+) -> PushResult:
     """Store one or several texts in chunks; each chunk is stored once.
 
     Give `text`, or `items` with a text each; parameters beside `items` are defaults for items that do not set them. An
@@ -255,13 +269,13 @@ class _Push:
         wanted = Scan(agent_id=self.target.name, user_id=user, project_id=project, source_uri=source, subject=subject)
         return self.target.memory.store.scan(wanted)
 
-    async def answer(self) -> Pushed:
+    async def answer(self) -> PushResult:
         """Return the result of the push."""
         # A chunk that the same push inserted and then changed counts as inserted.
         updated = [each for each in self.changed if each not in self.kept]
         written = [*self.kept, *updated]
         unfound = await collection_notes(self.context, self.target.memory) if written else ()
-        return Pushed(
+        return PushResult(
             inserted=len(self.kept),
             updated=len(updated),
             skippedDuplicates=self.skipped + len(self.changed) - len(updated),
@@ -280,12 +294,13 @@ def _read(given: Any, known: dict[str, Any]) -> PushedItem:
     if not isinstance(given, dict):
         raise WrongParameters(None, (((), "it is not a JSON object"),))
     own, _ = in_full({key: it for key, it in given.items() if it is not None}, _ALIASES)
-    try:
-        return PushedItem.model_validate({**known, **own})
-    except ValidationError as error:
-        details = error.errors(include_url=False, include_input=False)
-        problems = tuple(problem_of(each, PushedItem, (*PushedItem.model_fields, *_ALIASES)) for each in details)
-        raise WrongParameters(None, problems) from None
+    problems = oversized(own, PushedItem, _ALIASES)
+    if not problems:
+        try:
+            return PushedItem.model_validate({**known, **own})
+        except ValidationError as error:
+            problems = problems_of(error, PushedItem, _ALIASES)
+    raise WrongParameters(None, problems)
 
 
 def _source(given: Any, known: dict[str, Any]) -> str | None:

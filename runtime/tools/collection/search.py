@@ -7,6 +7,7 @@ from typing import Final
 
 from runtime.clock import utc
 from runtime.errors import UsageError
+from runtime.memory.item import delivery_origin
 from runtime.memory.redaction.redact import redact
 from runtime.search.entry import EntryFilter
 from runtime.search.question import Question
@@ -29,9 +30,10 @@ from runtime.tools.context import Context
 from runtime.tools.failure import wrong
 from runtime.tools.memory.access import subject_filter, user_filter
 from runtime.tools.memory.parameters import Threshold, WantedSubject
-from runtime.tools.memory.read import shown_notes
 from runtime.tools.memory.results import scores_of
+from runtime.tools.memory.search import shown_notes
 from runtime.tools.time_range import Within
+from runtime.tools.tool import tool
 
 LONGEST_LINE: Final = 1200
 """Maximum characters of one hit in the context."""
@@ -39,6 +41,17 @@ LONGEST_CONTEXT: Final = 12_000
 """Maximum characters of the whole context."""
 
 
+@tool(
+    "read",
+    example={
+        "query_text": "current architecture plan",
+        "project_id": "default",
+        "memory_type": "episodic",
+        "tags": ["architecture"],
+        "time_range": {"start": "2026-01-01T00:00:00Z", "end": "2026-12-31T23:59:59Z"},
+        "limit": 5,
+    },
+)
 async def search(
     context: Context,
     query_text: Query,
@@ -80,7 +93,10 @@ async def search(
     except UsageError as error:
         raise wrong("query_text", str(error), hint=error.hint) from None
     found = await memory.search(question, context.progress, owner=context.call_owner)
-    hits = [CollectionHit(**fields_of(hit.item, target.name), **scores_of(hit)) for hit in found.hits]
+    hits = [
+        CollectionHit(**fields_of(hit.item, target.name), **scores_of(hit), origin=delivery_origin(hit.item))
+        for hit in found.hits
+    ]
     return SearchResult(
         hits=hits,
         context=in_lines(hits),
@@ -107,6 +123,7 @@ def in_lines(hits: Sequence[CollectionHit]) -> str:
     room = LONGEST_CONTEXT
     for number, hit in enumerate(hits, 1):
         source = f", {_one_line(hit.source_uri, 200)}" if hit.source_uri else ""
+        source += f", {hit.origin}" if hit.origin else ""
         line = f"[{number}] {hit.timestamp[:10]} {hit.memory_type}{source}: {_one_line(hit.text, LONGEST_LINE)}"
         room -= len(line) + 1
         if room < 0:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final, Literal, NoReturn
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from runtime.clock import utc
 from runtime.errors import SymbiontError
 from runtime.memory.collection.options import PROJECT
 from runtime.memory.item import MemoryType
-from runtime.memory.summary.consolidation import NothingToSummarise, Summary, Wanted, consolidate
+from runtime.memory.summary.consolidation import NothingToSummarise, Summary, SummaryRequest, consolidate
 from runtime.memory.summary.consolidation import Strategy as Way
 from runtime.models.model import ModelRefused, ModelUnavailable, NoSuchModel
 from runtime.tools.collection.access import collection_notes, find_collection
@@ -18,8 +18,9 @@ from runtime.tools.collection.types import Collection, NewProject, WantedTags
 from runtime.tools.context import Context
 from runtime.tools.failure import wrong
 from runtime.tools.memory.access import own_subject, sees_all, user_filter
+from runtime.tools.result import Result
 from runtime.tools.time_range import EXAMPLE, Moment, TimeRange
-from runtime.tools.tool import ParameterAlias
+from runtime.tools.tool import ParameterAlias, tool
 
 MOST_ITEMS: Final = 500
 """Maximum number of items of one summary."""
@@ -78,11 +79,7 @@ Threshold = Annotated[
 ]
 
 
-class _Result(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class SummarisedBy(_Result):
+class SummaryFilters(Result):
     """The filters as they were understood."""
 
     project_id: str
@@ -95,19 +92,33 @@ class SummarisedBy(_Result):
     collection: str
 
 
-class Summarised(_Result):
+class SummaryResult(Result):
     """The summary as it is stored."""
 
     summary: str
     source_memory_ids: list[str] = Field(description="The ids of its items, oldest first.")
     upserted_memory_id: str = Field(description="The id of the summary.")
-    used_filters: SummarisedBy
+    used_filters: SummaryFilters
     strategy: Literal["abstractive", "extractive"] = Field(description="The method that was used.")
     provider: str | None = Field(description="The kind of language model that wrote it; null if none did.")
     model: str | None = Field(description="The language model that wrote it; null if none did.")
     notes: list[str] = Field(description="Notes, for instance why no language model wrote it.")
 
 
+@tool(
+    "write",
+    stores=True,
+    idempotent=True,
+    long=True,
+    example={
+        "project_id": "default",
+        "time_range": {"start": "2026-11-01T00:00:00Z", "end": "2026-11-07T23:59:59Z"},
+        "tags": ["daily"],
+        "limit": 25,
+        "strategy": "auto",
+        "max_words": 150,
+    },
+)
 async def summarize(
     context: Context,
     time_range: During,
@@ -122,7 +133,7 @@ async def summarize(
     max_words: Words = None,
     score_threshold: Threshold = None,
     collection: Collection = None,
-) -> Summarised:
+) -> SummaryResult:
     """Summarize the items of a period in one item, and store it.
 
     The summary is a semantic item that names its sources; `search` finds it with the tag `summary`. A repeated call
@@ -132,7 +143,7 @@ async def summarize(
     if strategy == "abstractive" and provider == "none":
         raise wrong("provider", "the strategy abstractive needs a language model", example="ollama")
     target = await find_collection(context, collection)
-    wanted = Wanted(
+    wanted = SummaryRequest(
         collection=target.name,
         user_id=context.caller.user_id,
         seen=user_filter(context, None),
@@ -156,11 +167,11 @@ async def summarize(
     except (ModelRefused, ModelUnavailable) as error:
         _no_model(context, error, model)
     context.progress("summarizing", 1, 1)
-    return Summarised(
+    return SummaryResult(
         summary=done.item.text,
         source_memory_ids=list(done.item.source_memory_ids),
         upserted_memory_id=done.item.memory_id,
-        used_filters=SummarisedBy(
+        used_filters=SummaryFilters(
             project_id=wanted.project_id,
             memory_type=memory_type,
             tags=tags,

@@ -5,20 +5,19 @@ Names in the answer to `push` are those of the fifth design, M3; those of the pa
 
 from __future__ import annotations
 
-import json
-from contextlib import suppress
 from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from dslc.blocks.values.names import NAME_RULE
 from runtime.memory.collection.options import PROJECT
-from runtime.memory.item import RESERVED, Item, MemoryType, Provenance, rfc3339, tag_form, well_formed
+from runtime.memory.item import RESERVED, Item, MemoryType, Provenance, rfc3339, tag_form
 from runtime.memory.store import LARGEST_TEXT
 from runtime.tools.failure import Code
 from runtime.tools.memory.parameters import OwnSubject
 from runtime.tools.memory.results import Scores
-from runtime.tools.patterns import AGENT, UUID
+from runtime.tools.patterns import AGENT, EXAMPLE_ID, UUID, listed
+from runtime.tools.result import Result
 from runtime.tools.tool import ParameterAlias, schema_of
 
 MOST_ITEMS: Final = 1000
@@ -27,18 +26,6 @@ MOST_TAGS: Final = 100
 """Maximum number of tags that are counted in an answer."""
 LONGEST_QUERY: Final = 8000
 """Maximum characters of a query; the search reads fewer."""
-
-
-def _listed(value: Any) -> Any:
-    """Return a single tag as a list, and parse a list in JSON, which some clients send in place of text."""
-    if not isinstance(value, str):
-        return value
-    if value.lstrip().startswith("["):
-        with suppress(ValueError, RecursionError):
-            read = json.loads(value)
-            if isinstance(read, list) and all(isinstance(each, str) for each in read):
-                return [well_formed(each) for each in read]
-    return [value]
 
 
 def _tag(value: str) -> str:
@@ -61,7 +48,8 @@ def _theirs(value: str) -> str:
 
 
 _Tag = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_tag)]
-_TagList = Annotated[list[_Tag], BeforeValidator(_listed, json_schema_input_type=list[_Tag] | _Tag)]
+_Tags = Annotated[list[_Tag], Field(max_length=100)]
+_TagList = Annotated[_Tags, BeforeValidator(listed, json_schema_input_type=_Tags | _Tag)]
 _Project = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_not_blank)]
 _Uri = Annotated[str, Field(min_length=1, max_length=2000), AfterValidator(_theirs)]
 
@@ -86,7 +74,7 @@ Type = Annotated[
 Project = Annotated[_Project | None, Field(description="The project's id."), ParameterAlias(("project",))]
 Tags = Annotated[
     _TagList | None,
-    Field(max_length=100, description="Its tags: a list, or a single one.", examples=[["note", "daily"]]),
+    Field(description="Its tags: a list, or a single one.", examples=[["note", "daily"]]),
 ]
 NewType = Annotated[
     MemoryType | None,
@@ -111,26 +99,23 @@ Replace = Annotated[
     ),
 ]
 WantedTags = Annotated[
-    _TagList, Field(max_length=100, description="Only items with one or more of these tags: a list, or a single one.")
+    _TagList, Field(description="Only items with one or more of these tags: a list, or a single one.")
 ]
-AllTags = Annotated[
-    _TagList, Field(max_length=100, description="Only items with all of these tags: a list, or a single one.")
-]
+AllTags = Annotated[_TagList, Field(description="Only items with all of these tags: a list, or a single one.")]
 WantedSource = Annotated[
     Annotated[str, Field(min_length=1, max_length=2000)] | None, Field(description="Only items from this source.")
 ]
 Query = Annotated[
     str,
     Field(max_length=LONGEST_QUERY, description="The query, as text.", examples=["current architecture plan"]),
+    ParameterAlias(("query",)),
 ]
 Limit = Annotated[int, Field(ge=1, le=100, description="Maximum number of hits.", examples=[5]), ParameterAlias(("k",))]
 Dimension = Annotated[
     Annotated[int, Field(ge=1, le=65536)] | None,
     Field(description="The required dimension of its vectors; the call fails if the embedding has another one."),
 ]
-ItemId = Annotated[
-    str, Field(pattern=UUID, description="The item's id, a UUID.", examples=["0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"])
-]
+ItemId = Annotated[str, Field(pattern=UUID, description="The item's id, a UUID.", examples=[EXAMPLE_ID])]
 NewText = Annotated[str | None, Field(description=f"The new text, up to {LARGEST_TEXT:,} characters.", examples=["…"])]
 
 
@@ -162,11 +147,7 @@ Items = Annotated[
 ]
 
 
-class _Result(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class FailedItem(_Result):
+class FailedItem(Result):
     """An item that was not stored, and the reason."""
 
     index: int = Field(description="Its position in `items`, counted from 0.")
@@ -176,7 +157,7 @@ class FailedItem(_Result):
     message: str
 
 
-class Pushed(_Result):
+class PushResult(Result):
     """The result of a push."""
 
     inserted: int = Field(description="New chunks.")
@@ -194,7 +175,7 @@ class Pushed(_Result):
     collection: str
 
 
-class Payload(_Result):
+class Payload(Result):
     """The universal payload of an item."""
 
     memory_id: str
@@ -223,8 +204,10 @@ class KeptMemory(Payload):
 class CollectionHit(Payload, Scores):
     """The hits."""
 
+    origin: str | None = Field(description="That it is from a delivery, if it is: its text may be a stranger's.")
 
-class UsedFilters(_Result):
+
+class UsedFilters(Result):
     """The filters as they were understood."""
 
     project_id: str | None
@@ -239,7 +222,7 @@ class UsedFilters(_Result):
     collection: str
 
 
-class SearchResult(_Result):
+class SearchResult(Result):
     """The hits, best first."""
 
     hits: list[CollectionHit]
@@ -248,7 +231,7 @@ class SearchResult(_Result):
     notes: list[str] = Field(description="Notes about the search.")
 
 
-class CollectionCount(_Result):
+class CollectionCount(Result):
     """Number of items in a collection: the caller's, or with the scope `admin` those of all users."""
 
     name: str
@@ -268,13 +251,13 @@ class CollectionState(CollectionCount):
     state: str = Field(description="`ready`, or the parts that do not work as declared at the moment.")
 
 
-class Collections(_Result):
+class Collections(Result):
     """Every collection that the caller may see."""
 
     collections: list[CollectionState]
 
 
-class MadeCollection(_Result):
+class MadeCollection(Result):
     """The collection."""
 
     name: str
@@ -296,14 +279,14 @@ class CollectionMetrics(CollectionCount):
     embedding_problem: str | None
 
 
-class ToolCounts(_Result):
+class ToolCounts(Result):
     """Number of calls of a tool by the caller since the process started; with the scope `admin`, by all users."""
 
     calls: int
     failures: int
 
 
-class MetricsReport(_Result):
+class MetricsReport(Result):
     """The number of items and of tool calls."""
 
     collections: list[CollectionMetrics]
@@ -312,7 +295,7 @@ class MetricsReport(_Result):
     )
 
 
-class Forgotten(_Result):
+class Forgotten(Result):
     """The deleted item."""
 
     memory_id: str

@@ -8,9 +8,9 @@ from typing import Final
 from runtime.errors import NotFound
 from runtime.threads.messages import Messages
 from runtime.threads.thread import Thread
-from runtime.tools.agent.types import AgentOrMain, User
+from runtime.tools.agent.types import User
 from runtime.tools.context import Context
-from runtime.tools.conversations.overview import own_threads
+from runtime.tools.conversations.overview import own_thread
 from runtime.tools.conversations.response_items import Item, ItemPlace, items_of, place_of
 from runtime.tools.conversations.types import (
     After,
@@ -21,6 +21,8 @@ from runtime.tools.conversations.types import (
     ItemLimit,
     Order,
 )
+from runtime.tools.memory.parameters import AnyAgent
+from runtime.tools.tool import tool
 
 LARGEST_PAGE: Final = 4 * 1024 * 1024
 """Characters of messages after which a page ends."""
@@ -28,21 +30,29 @@ _TOGETHER: Final = 8
 """Messages that are read together. One may have a million characters."""
 
 
+@tool(
+    "read",
+    group="agents",
+    example={
+        "agent": "assistant",
+        "conversation_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60",
+        "limit": 20,
+    },
+)
 async def agent_conversation_items(
     context: Context,
     conversation_id: ConversationId,
     limit: ItemLimit = 20,
     order: Order = "desc",
     after: After = None,
-    agent: AgentOrMain = None,
+    agent: AnyAgent = None,
     user: User = None,
 ) -> ConversationItems:
     """List the items of a conversation, in the form of the Responses API.
 
     What was summarized is among them. A page ends early after 4 MiB of text.
     """
-    own = await own_threads(context, agent, user)
-    thread = await own.get(conversation_id)
+    thread = await own_thread(context, conversation_id, agent, user)
     place = None if after is None else _place(thread, after)
     found: list[Item] = []
     size, more = 0, False
@@ -61,19 +71,27 @@ async def agent_conversation_items(
     )
 
 
+@tool(
+    "write",
+    destructive=True,
+    example={
+        "agent": "assistant",
+        "conversation_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60",
+        "item_id": "msg_0195e7c05a3c7e108f003c1d2e4b5a60_4_0",
+    },
+)
 async def agent_conversation_item_delete(
     context: Context,
     conversation_id: ConversationId,
     item_id: ItemId,
-    agent: AgentOrMain = None,
+    agent: AnyAgent = None,
     user: User = None,
 ) -> DeletedItems:
     """Delete one item of a conversation, with what was stored in the same message.
 
     A summary that covers it is not changed.
     """
-    own = await own_threads(context, agent, user)
-    thread = await own.get(conversation_id)
+    thread = await own_thread(context, conversation_id, agent, user)
     messages = Messages(context.database, context.clock)
     messages.on_change = context.on_thread_change
     position = _place(thread, item_id).position

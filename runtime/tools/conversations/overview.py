@@ -1,13 +1,12 @@
-"""The tools by which persons list, begin and delete the conversations of an agent (the fourth design, section 7.1)."""
+"""The tools by which persons list, begin and delete the conversations of agents (the fourth design, section 7.1)."""
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 from runtime.clock import utc
 from runtime.errors import NotFound
 from runtime.suggestions import unknown_name
-from runtime.threads.thread import KINDS, MAIN, Thread, ThreadPosition, Threads, position_of
+from runtime.threads.summaries import Summaries
+from runtime.threads.thread import KINDS, MAIN, Thread, ThreadPosition, Threads, not_found, position_of
 from runtime.tools.agent.access import main_agent
 from runtime.tools.agent.types import AgentOrMain, User
 from runtime.tools.context import Context
@@ -16,107 +15,117 @@ from runtime.tools.conversations.types import (
     Conversation,
     ConversationId,
     Conversations,
+    ConversationSummary,
+    ConversationWithSummaries,
     Cursor,
     DeletedConversation,
     Force,
     Limit,
+    OfKind,
     OfSubject,
     Title,
 )
 from runtime.tools.cursor import read_cursor, write_cursor
 from runtime.tools.memory.access import asked_user
+from runtime.tools.memory.parameters import AnyAgent
+from runtime.tools.tool import tool
 
 
-class OwnThreads(NamedTuple):
-    """The threads of one user with one agent."""
-
-    threads: Threads
-    user_id: str
-    agent: str
-
-    async def find(self, subject: str | None) -> Thread | None:
-        """Return the main one, or the one of a subject; None if there is none."""
-        return await self.threads.find(self.user_id, self.agent, subject)
-
-    async def get(self, thread_id: str) -> Thread:
-        """Return one of them. Raises NotFound, also for a thread of another user or agent."""
-        absent = NotFound(f"there is no conversation {thread_id}", hint="agent_conversation_list lists them")
-        try:
-            thread = await self.threads.get(thread_id, user_id=self.user_id)
-        except NotFound:
-            raise absent from None
-        if thread.agent != self.agent:
-            raise absent
-        return thread
+async def own_thread(context: Context, thread_id: str, agent: str | None, user: str | None) -> Thread:
+    """Return a thread of the user, by default the caller, with the agent, by default any. Raises NotFound, also for a
+    thread of another user or agent, and Forbidden for another user."""
+    user_id, threads = await _user_id(context, user), threads_of(context)
+    try:
+        thread = await threads.get(thread_id, user_id=user_id)
+    except NotFound:
+        raise not_found(thread_id, await threads.nearest(thread_id, user_id)) from None
+    if agent is not None and thread.agent != agent:
+        raise not_found(thread_id)
+    return thread
 
 
-async def own_threads(context: Context, agent: str | None, user: str | None) -> OwnThreads:
-    """Return the threads of an agent, by default the main one, and of a user, by default the caller. The program need
-    not have the agent any more. Raises NotFound with the nearest names, what `main_agent` raises, and Forbidden for
-    another user."""
-    user_id = await asked_user(context, user) or context.caller.user_id
+def threads_of(context: Context) -> Threads:
+    """Return the threads; a deletion is passed on."""
     threads = Threads(context.database, context.clock)
     threads.on_change = context.on_thread_change
-    name = main_agent(context).name if agent is None else agent
-    if name not in context.agents and not await threads.list(user_id, agent=name, limit=1):
-        raise unknown_name("agent", name, context.agents, NotFound)
-    return OwnThreads(threads, user_id, name)
+    return threads
 
 
+async def _user_id(context: Context, user: str | None) -> str:
+    return await asked_user(context, user) or context.caller.user_id
+
+
+@tool("read", group="agents", example={"agent": "assistant", "limit": 20})
 async def agent_conversation_list(
     context: Context,
-    agent: AgentOrMain = None,
+    agent: AnyAgent = None,
     subject: OfSubject = None,
+    kind: OfKind = None,
     limit: Limit = 50,
     cursor: Cursor = None,
     user: User = None,
 ) -> Conversations:
-    """List the conversations with an agent, the main one included."""
-    own = await own_threads(context, agent, user)
+    """List the conversations with agents, also the main ones, the last used first."""
+    user_id, threads = await _user_id(context, user), threads_of(context)
     if subject is not None:
-        found = await own.find(subject)
-        return Conversations(conversations=[_conversation(found)] if found else [], next_cursor=None)
+        named = main_agent(context).name if agent is None else agent
+        thread = await threads.find(user_id, named, subject)
+        return Conversations(conversations=[] if thread is None else [_conversation(thread)], next_cursor=None)
     before = None
     if cursor is not None:
         before = ThreadPosition(*read_cursor(cursor, int, str, longest=LONGEST_CURSOR))  # type: ignore[arg-type]
-    page = await own.threads.list(own.user_id, agent=own.agent, kinds=KINDS, before=before, limit=limit + 1)
-    more = len(page) > limit
+    kinds = KINDS if kind is None else (kind,)
+    page = await threads.list(user_id, agent=agent, kinds=kinds, before=before, limit=limit + 1)
+    if not page and agent is not None and agent not in context.agents:
+        # The program need not have the agent of a conversation any more.
+        raise unknown_name("agent", agent, context.agents, NotFound)
     return Conversations(
         conversations=[_conversation(each) for each in page[:limit]],
-        next_cursor=write_cursor(*position_of(page[limit - 1])) if more else None,
+        next_cursor=write_cursor(*position_of(page[limit - 1])) if len(page) > limit else None,
     )
 
 
+@tool("read", example={"agent": "assistant", "conversation_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"})
 async def agent_conversation_show(
-    context: Context, conversation_id: ConversationId, agent: AgentOrMain = None, user: User = None
-) -> Conversation:
-    """Show a conversation with an agent, without its messages."""
-    own = await own_threads(context, agent, user)
-    return _conversation(await own.get(conversation_id))
+    context: Context, conversation_id: ConversationId, agent: AnyAgent = None, user: User = None
+) -> ConversationWithSummaries:
+    """Show a conversation with its summaries, without its messages."""
+    thread = await own_thread(context, conversation_id, agent, user)
+    found = await Summaries(context.database, context.clock).chain(thread)
+    summaries = [
+        ConversationSummary(text=each.text, messages=each.message_count, created_at=utc(each.created_at / 1000))
+        for each in found
+    ]
+    return ConversationWithSummaries(**dict(_conversation(thread)), summaries=summaries)
 
 
+@tool("write", stores=True, example={"agent": "assistant", "title": "Holidays"})
 async def agent_conversation_create(
     context: Context, title: Title = None, agent: AgentOrMain = None, user: User = None
 ) -> Conversation:
     """Begin a conversation with an agent, beside the main one."""
-    own = await own_threads(context, agent, user)
-    return _conversation(await own.threads.conversation(own.user_id, own.agent, title))
+    name = main_agent(context).name if agent is None else agent
+    if name not in context.agents:
+        raise unknown_name("agent", name, context.agents, NotFound)
+    return _conversation(await threads_of(context).conversation(await _user_id(context, user), name, title))
 
 
+@tool(
+    "write", destructive=True, example={"agent": "assistant", "conversation_id": "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"}
+)
 async def agent_conversation_delete(
     context: Context,
     conversation_id: ConversationId,
     force: Force = False,
-    agent: AgentOrMain = None,
+    agent: AnyAgent = None,
     user: User = None,
 ) -> DeletedConversation:
     """Delete a conversation with its messages and summaries.
 
     Blocks and archival memory stay. After the main conversation was deleted, the next message begins a new one.
     """
-    own = await own_threads(context, agent, user)
-    thread = await own.get(conversation_id)
-    await own.threads.delete(thread, force=force)
+    thread = await own_thread(context, conversation_id, agent, user)
+    await threads_of(context).delete(thread, force=force)
     return DeletedConversation(conversation_id=thread.id, messages=thread.message_count)
 
 

@@ -14,7 +14,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field
 
 from runtime.clock import utc
-from runtime.threads.content import DataPart, EventPart, Part, TextPart, ToolCallPart, ToolOutputPart
+from runtime.threads.content import DataPart, EventPart, OutputStatus, Part, TextPart, ToolCallPart, ToolOutputPart
 from runtime.threads.messages import Message
 
 ITEM_ID: Final = r"^(?:msg|rs|fc|fco)_[0-9a-f]{32}_(?:0|[1-9][0-9]{0,8})_(?:0|[1-9][0-9]{0,3})$"
@@ -72,6 +72,7 @@ class MessageItem(_Item):
     type: Literal["message"] = "message"
     role: Literal["user", "assistant", "system"]
     content: list[InputText] | list[OutputText]
+    event: str | None = Field(default=None, description="What the system tells, such as `run_cancelled`.")
     metadata: dict[str, str] = Field(default={}, description="What the sender of a chat gave with it.")
 
 
@@ -89,7 +90,9 @@ class FunctionCallOutput(_Item):
 
     type: Literal["function_call_output"] = "function_call_output"
     call_id: str
+    name: str
     output: str
+    outcome: OutputStatus = Field(description="Whether the call succeeded.")
 
 
 class Reasoning(_Item):
@@ -131,7 +134,9 @@ def _said(message: Message, parts: Sequence[Part]) -> Item:
         return MessageItem(**common, role="assistant", content=[OutputText(text=text) for text in texts])
     role: Literal["user", "system"] = "user" if message.role == "user" else "system"
     metadata = next((part.metadata for part in parts if isinstance(part, TextPart) and part.metadata), {})
-    return MessageItem(**common, role=role, content=[InputText(text=text) for text in texts], metadata=metadata)
+    event = next((part.name for part in parts if isinstance(part, EventPart)), None)
+    content = [InputText(text=text) for text in texts]
+    return MessageItem(**common, role=role, content=content, event=event, metadata=metadata)
 
 
 def _called(message: Message, part: ToolCallPart | ToolOutputPart, number: int) -> Item:
@@ -141,7 +146,7 @@ def _called(message: Message, part: ToolCallPart | ToolOutputPart, number: int) 
     common = _common(message, "fco", number)
     if part.status == "unknown":
         common["status"] = "incomplete"
-    return FunctionCallOutput(**common, call_id=part.call_id, output=part.text)
+    return FunctionCallOutput(**common, call_id=part.call_id, name=part.name, output=part.text, outcome=part.status)
 
 
 def _common(message: Message, kind: str, number: int) -> dict[str, Any]:

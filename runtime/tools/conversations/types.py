@@ -9,11 +9,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from runtime.threads.thread import ThreadKind
 from runtime.tools.conversations.response_items import ITEM_ID, Item
-from runtime.tools.patterns import UUID
 
 LONGEST_CURSOR = 200
 
-ConversationId = Annotated[str, Field(pattern=UUID, description="The conversation's id, a UUID.")]
+ConversationId = Annotated[str, Field(pattern=r"^[0-9A-Za-z-]{1,80}$", description="The conversation's id.")]
 ItemId = Annotated[str, Field(pattern=ITEM_ID, description="The item's id, as the list of items has it.")]
 After = Annotated[
     Annotated[str, Field(pattern=ITEM_ID)] | None,
@@ -36,9 +35,13 @@ Title = Annotated[
 Force = Annotated[
     bool, Field(description="Delete it although the agent is at work in it, or messages wait: they are deleted too.")
 ]
+OfKind = Annotated[ThreadKind | None, Field(description="Only conversations of this kind; the main ones are `main`.")]
 OfSubject = Annotated[
     Annotated[str, Field(min_length=1, max_length=2000)] | None,
-    Field(description="The subject of keyed threads, such as a customer's number; only its conversation is listed."),
+    Field(
+        description="The subject of keyed threads, such as a customer's number; only its conversation with the agent "
+        "is listed."
+    ),
 ]
 
 
@@ -58,6 +61,20 @@ class Conversation(_Result):
     messages: int = Field(description="The number of its messages.")
     created_at: datetime
     updated_at: datetime = Field(description="The time of its newest message.")
+
+
+class ConversationSummary(_Result):
+    """A summary of the beginning of a conversation; each absorbs the one before it."""
+
+    text: str
+    messages: int = Field(description="The number of messages that it covers.")
+    created_at: datetime
+
+
+class ConversationWithSummaries(Conversation):
+    """A conversation, and its summaries, the oldest first."""
+
+    summaries: list[ConversationSummary]
 
 
 class Conversations(_Result):

@@ -6,11 +6,13 @@ from runtime.errors import SymbiontError
 from runtime.tools.agent.access import named_agent
 from runtime.tools.agent.types import AgentOrMain
 from runtime.tools.context import Context, PromptRequest
-from runtime.tools.conversations.overview import own_threads
+from runtime.tools.conversations.overview import own_thread, threads_of
 from runtime.tools.failure import wrong
 from runtime.tools.knowledge.types import AgentPrompt, PromptMessage, PromptPartCost, Subject, ThreadId, Tokens, WhatFor
+from runtime.tools.tool import tool
 
 
+@tool("read", example={"agent": "assistant", "query": "where does Ada live", "tokens": 4000})
 async def agent_context(
     context: Context,
     query: WhatFor = None,
@@ -27,11 +29,14 @@ async def agent_context(
     if thread is not None and subject is not None:
         raise wrong("subject", "the conversation has its own subject", hint="leave out `thread` or `subject`")
     name = named_agent(context, agent).name
-    own = await own_threads(context, name, None)
+    user_id = context.caller.user_id
     if context.build_prompt is None:
         raise SymbiontError("agents are not available here")
-    found = await own.find(subject) if thread is None else await own.get(thread)
-    built = await context.build_prompt(context, PromptRequest(name, own.user_id, found, subject, query, tokens))
+    if thread is None:
+        found = await threads_of(context).find(user_id, name, subject)
+    else:
+        found = await own_thread(context, thread, name, None)
+    built = await context.build_prompt(context, PromptRequest(name, user_id, found, subject, query, tokens))
     return AgentPrompt(
         agent=name,
         conversation_id=None if found is None else found.id,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from runtime.tools.agent.recall import ConversationHit
 from runtime.tools.archival.types import ArchivalHit, Query
-from runtime.tools.patterns import UUID
+from runtime.tools.core_memory.recall import ConversationHit
+from runtime.tools.patterns import EXAMPLE_ID, UUID
+from runtime.tools.result import Result
 
 WhatFor = Annotated[
     Query | None,
@@ -21,7 +22,7 @@ ThreadId = Annotated[
     Annotated[str, Field(pattern=UUID)] | None,
     Field(
         description="The conversation, by its id; the default is the main one, or that of the subject.",
-        examples=["0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"],
+        examples=[EXAMPLE_ID],
     ),
 ]
 Tokens = Annotated[int, Field(ge=256, le=1_000_000, description="Maximum tokens of the context, estimated.")]
@@ -34,26 +35,22 @@ Subject = Annotated[
 ]
 
 
-class _Result(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class KnownHits(_Result):
-    """What an agent knows, each list best first."""
+class KnownHits(Result):
+    """Memories and messages of an agent, each list best first."""
 
     archival: list[ArchivalHit] = Field(description="Items of its archival memory.")
     conversations: list[ConversationHit] = Field(description="Parts of messages and of summaries.")
     notes: list[str] = Field(description="Notes about the search.")
 
 
-class PromptMessage(_Result):
+class PromptMessage(Result):
     """A message of a context."""
 
     role: str = Field(description="`system`, `user` or `assistant`.")
     content: str
 
 
-class PromptPartCost(_Result):
+class PromptPartCost(Result):
     """A part of a context."""
 
     name: str
@@ -61,7 +58,7 @@ class PromptPartCost(_Result):
     note: str = Field(description="Why it is missing or shorter; empty if it is whole.")
 
 
-class AgentPrompt(_Result):
+class AgentPrompt(Result):
     """A context for a prompt."""
 
     agent: str

@@ -5,9 +5,12 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from dslc.blocks.values.quantity import format_size
 from runtime.tables.kv.entry import DEEPEST, LARGEST_VALUE, LONGEST_NAME, LONGEST_TAG, MOST_TAGS
+from runtime.tools.patterns import ONE_OR_MORE
+from runtime.tools.result import Result
 
 LONGEST_TIME: Final = 40
 LONGEST_CURSOR: Final = 200
@@ -16,7 +19,7 @@ NEWEST_VERSION: Final = 2**53
 
 _Key = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
 _Tags = Annotated[
-    list[Annotated[str, Field(min_length=1, max_length=LONGEST_TAG)]], Field(min_length=1, max_length=MOST_TAGS)
+    list[Annotated[str, Field(min_length=1, max_length=LONGEST_TAG)]], Field(max_length=MOST_TAGS), ONE_OR_MORE
 ]
 
 Key = Annotated[
@@ -26,12 +29,19 @@ OneKey = Annotated[_Key | None, Field(description="The name of the entry.", exam
 Value = Annotated[
     Any,
     Field(
-        description=f"Any JSON value: at most {LARGEST_VALUE // 1024} KiB as compact JSON, {DEEPEST} levels deep.",
+        description=f"Any JSON value: at most {format_size(LARGEST_VALUE)} as compact JSON, {DEEPEST} levels deep.",
         examples=[{"dark": True}],
     ),
 ]
 Tags = Annotated[_Tags | None, Field(description="Its tags, instead of those that it has.", examples=[["settings"]])]
 AllTags = Annotated[_Tags | None, Field(description="Only entries with all of these tags.", examples=[["settings"]])]
+OfSubject = Annotated[
+    Annotated[str, Field(min_length=1, max_length=2000)] | None,
+    Field(
+        description="Only what belongs to this subject of keyed threads, such as a customer's number; without it, a "
+        "key names the entry that belongs to none, and tags choose among all entries."
+    ),
+]
 ExpiresAt = Annotated[
     Annotated[str, Field(max_length=LONGEST_TIME)] | None,
     Field(
@@ -55,23 +65,20 @@ Cursor = Annotated[
 ]
 
 
-class _Result(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class EntryOfKv(_Result):
+class EntryOfKv(Result):
     """An entry of the key-value store."""
 
     key: str
     value: Any = Field(description="A JSON value.")
     tags: list[str]
+    subject: str | None = Field(description="The subject of keyed threads to which it belongs; null: none.")
     version: int = Field(description="Grows with every change, and is never used again, for `if_version`.")
     expires_at: datetime | None = Field(description="When it ceases to exist; null: never.")
     created_at: datetime
     updated_at: datetime
 
 
-class EntriesOfKv(_Result):
+class EntriesOfKv(Result):
     """Entries in the order in which they were created."""
 
     entries: list[EntryOfKv]
@@ -84,8 +91,8 @@ class ExportOfKv(EntriesOfKv):
     total: int = Field(description="The number of all entries.")
 
 
-class StoredInKv(_Result):
-    """What was stored."""
+class StoredInKv(Result):
+    """The stored entry."""
 
     key: str
     tags: list[str]
@@ -94,7 +101,7 @@ class StoredInKv(_Result):
     bytes: int = Field(description="What it counts towards the storage of the user.")
 
 
-class DeletedFromKv(_Result):
-    """How many entries were deleted."""
+class DeletedFromKv(Result):
+    """The number of deleted entries."""
 
     deleted: int

@@ -13,7 +13,7 @@ from pathlib import PurePath
 from runtime.errors import NotFound, UsageError
 from runtime.identity import users
 from runtime.identity.caller import Forbidden
-from runtime.memory.item import Item, Provenance, SaidBy
+from runtime.memory.item import Item, Provenance, SaidBy, from_delivery
 from runtime.memory.open_memory import OpenMemory
 from runtime.memory.store import redacted_subject
 from runtime.memory.store_types import ItemLocation, Scan
@@ -61,6 +61,15 @@ def subject_filter(context: Context, asked: str | None = None) -> WantedSubject:
     return own_subject(context, asked)
 
 
+def data_subject(context: Context, asked: str | None = None) -> WantedSubject:
+    """Return the subject whose tasks and entries of the key-value store exist for the caller: as `subject_filter`
+    returns it, but all for an agent whose subjects have no memories of their own: it acts for the user."""
+    acting = context.acting
+    if acting is not None and acting.subject is None and not acting.hides_subjects:
+        return ALL_SUBJECTS
+    return subject_filter(context, asked)
+
+
 def own_subject(context: Context, asked: str | None) -> str | None:
     """Return the subject to which a new item belongs: that of the acting agent, whatever was asked for; without an
     agent the asked one. Raises RefusedItem if it cannot be redacted."""
@@ -79,10 +88,13 @@ def need_all_subjects(context: Context) -> None:
 
 def with_origin(context: Context, provenance: Provenance, otherwise: SaidBy) -> Provenance:
     """Return the provenance with where a call's item comes from: the acting agent's run, or `otherwise` without an
-    agent."""
+    agent. What a run wrote that a delivery woke has the webhook as author, whatever the agent says."""
     if context.acting is None:
         return provenance.model_copy(update={"said_by": otherwise})
-    return provenance.model_copy(update={"said_by": "agent", "run_id": context.acting.run_id})
+    known = {"said_by": "agent", "run_id": context.acting.run_id}
+    if context.acting.webhook is not None:
+        known["author"] = from_delivery(context.acting.webhook)
+    return provenance.model_copy(update=known)
 
 
 def named(context: Context, memory: str | None) -> list[OpenMemory]:

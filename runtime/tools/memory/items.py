@@ -9,6 +9,7 @@ from typing import Any
 from runtime.errors import Conflict, NotFound, UsageError
 from runtime.memory.errors import NoSuchItem, Unsupported
 from runtime.memory.item import Item
+from runtime.memory.items.copies import forget_copies_of
 from runtime.memory.items.newest import newest
 from runtime.memory.items.validity import Validity, validity_of
 from runtime.memory.open_memory import OpenMemory
@@ -47,11 +48,14 @@ from runtime.tools.memory.parameters import (
     WantedSummary,
 )
 from runtime.tools.memory.results import EditedItem, ForgottenItem, ListedItem, MemoryItems, ShownItem
+from runtime.tools.patterns import EXAMPLE_ID
+from runtime.tools.tool import LARGEST_ITEMS, tool
 
 _FIRST = datetime.min.replace(tzinfo=UTC)
 _TICK = timedelta(microseconds=1)
 
 
+@tool("read", example={"agent": "reviewer", "since": "7d", "limit": 20})
 async def memory_list(
     context: Context,
     *,
@@ -95,6 +99,7 @@ async def memory_list(
     return MemoryItems(items=await _listed(page), next_cursor=more)
 
 
+@tool("read", example={"memory_id": EXAMPLE_ID})
 async def memory_show(
     context: Context, memory_id: MemoryIdOrBeginning, agent: AnyAgent = None, memory: MemoryName = None
 ) -> ShownItem:
@@ -106,6 +111,16 @@ async def memory_show(
     return ShownItem(item=listed, file=file, line=line)
 
 
+@tool(
+    "write",
+    stores=True,
+    largest=LARGEST_ITEMS,
+    destructive=True,
+    example={
+        "memory_id": EXAMPLE_ID,
+        "text": "The API takes 200 requests a minute",
+    },
+)
 async def memory_edit(
     context: Context, memory_id: MemoryId, text: NewText, memory: MemoryOfId = None, agent: AnyAgent = None
 ) -> EditedItem:
@@ -115,6 +130,7 @@ async def memory_edit(
     in a collection it stays. Records cannot be changed.
     """
     item, where = await _to_change(context, memory_id, agent, memory, "edit")
+    await forget_copies_of(context.database, [item])
     try:
         edited = await where.edit(item.memory_id, text, item.agent_id)
     except NoSuchItem:
@@ -123,11 +139,13 @@ async def memory_edit(
     return EditedItem(item=listed, previous_id=item.memory_id)
 
 
+@tool("write", destructive=True, example={"memory_id": EXAMPLE_ID})
 async def memory_forget(
     context: Context, memory_id: MemoryId, memory: MemoryOfId = None, agent: AnyAgent = None
 ) -> ForgottenItem:
     """Delete one item permanently. Records cannot be deleted."""
     item, where = await _to_change(context, memory_id, agent, memory, "delete")
+    await forget_copies_of(context.database, [item])
     try:
         await where.forget(item.memory_id, item.agent_id)
     except NoSuchItem:

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field
 
 from runtime.memory.item import PATTERN, MemoryType, RiskTier, tag_form
 from runtime.search.question import RECOMMENDED_THRESHOLD
-from runtime.tools.patterns import AGENT, UUID
+from runtime.tools.patterns import AGENT, ONE_OR_MORE, UUID
 from runtime.tools.tool import ParameterAlias
 
 LONGEST_CURSOR = 600
@@ -72,9 +72,11 @@ Written = Annotated[
 ]
 
 Tag = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(tag_form)]
-Tags = Annotated[list[Tag], Field(max_length=100, description="Its tags.")]
-AnyTag = Annotated[list[Tag], Field(max_length=100, description="Only items with one or more of these tags.")]
-AllTags = Annotated[list[Tag], Field(max_length=100, description="Only items with all of these tags.")]
+Tags = Annotated[list[Tag], Field(max_length=100, description="Its tags."), ONE_OR_MORE]
+AnyTag = Annotated[
+    list[Tag], Field(max_length=100, description="Only items with one or more of these tags."), ONE_OR_MORE
+]
+AllTags = Annotated[list[Tag], Field(max_length=100, description="Only items with all of these tags."), ONE_OR_MORE]
 _Short = Annotated[str, Field(min_length=1, max_length=200)]
 _Long = Annotated[str, Field(min_length=1, max_length=2000)]
 Project = Annotated[_Short | None, Field(description="The project's id.")]
@@ -105,26 +107,25 @@ Owner = Annotated[
 WantedSubject = Annotated[
     _Long | None,
     Field(
-        description="Only items of this subject of keyed threads, such as a customer's number; without it, those of "
-        "all subjects and those without one."
+        description="Only what belongs to this subject of keyed threads, such as a customer's number; without it, also "
+        "what belongs to others and to none."
     ),
 ]
 OwnSubject = Annotated[
     _Long | None,
     Field(
-        description="The subject of keyed threads to which the item belongs, such as a customer's number; without it, "
-        "none."
+        description="The subject of keyed threads to which it belongs, such as a customer's number; without it, none."
     ),
 ]
 Since = Annotated[
-    Annotated[str, Field(max_length=40)] | None,
+    Annotated[str, Field(min_length=1, max_length=40)] | None,
     Field(
         description="The earliest time: a date or time (ISO 8601, UTC unless it has an offset), or a duration "
         "before now, such as `7d`."
     ),
 ]
 Until = Annotated[
-    Annotated[str, Field(max_length=40)] | None,
+    Annotated[str, Field(min_length=1, max_length=40)] | None,
     Field(description="The end of the period (exclusive), in the form of `since`."),
 ]
 

@@ -5,14 +5,11 @@ from __future__ import annotations
 from datetime import date, datetime
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from runtime.memory.item import Item
 from runtime.memory.open_memory import FoundHit
-
-
-class _Result(BaseModel):
-    model_config = ConfigDict(frozen=True)
+from runtime.tools.result import NextCursor, Result
 
 
 class KeptItem(Item):
@@ -35,7 +32,7 @@ class ExportedItem(KeptItem):
     copy_number: int = Field(default=0, ge=0)
 
 
-class Difficulty(_Result):
+class Difficulty(Result):
     """A file or item that is unreadable or damaged."""
 
     file: str
@@ -43,7 +40,7 @@ class Difficulty(_Result):
     severity: Literal["error", "warning"] = Field(description="For a warning, nothing is lost or refused.")
 
 
-class Scores(_Result):
+class Scores(Result):
     """Relevance of a hit."""
 
     score: float = Field(
@@ -76,14 +73,14 @@ class MemoryHit(Scores):
     line: int | None
 
 
-class MemoryHits(_Result):
+class MemoryHits(Result):
     """The hits, best first."""
 
     hits: list[MemoryHit]
     notes: list[str] = Field(description="Notes about the search.")
 
 
-class ShownItem(_Result):
+class ShownItem(Result):
     """An item and its location."""
 
     item: ListedItem
@@ -91,14 +88,14 @@ class ShownItem(_Result):
     line: int | None
 
 
-class EditedItem(_Result):
+class EditedItem(Result):
     """The edited item."""
 
     item: ListedItem
     previous_id: str = Field(description="The previous id; the same as the item's id if that stayed.")
 
 
-class ForgottenItem(_Result):
+class ForgottenItem(Result):
     """The deleted item."""
 
     memory_id: str
@@ -106,23 +103,23 @@ class ForgottenItem(_Result):
     memory: str
 
 
-class MemoryItems(_Result):
+class MemoryItems(Result):
     """The items, newest first."""
 
     items: list[ListedItem]
-    next_cursor: str | None = Field(description="The cursor of the next page; null on the last page.")
+    next_cursor: NextCursor
 
 
-class ExportedItems(_Result):
+class ExportedItems(Result):
     """A page of all items, in the order of the store."""
 
     items: list[ExportedItem]
     total: int | None = Field(description="Approximate total number of items; null if unknown.")
     problems: list[Difficulty] = Field(description="Unreadable items, which are not included.")
-    next_cursor: str | None = Field(description="The cursor of the next page; null on the last page.")
+    next_cursor: NextCursor
 
 
-class WrittenItem(_Result):
+class WrittenItem(Result):
     """The item that was, or would be, written."""
 
     outcome: Literal["stored", "there", "dry_run"] = Field(description="`there`: the item exists already.")
@@ -132,7 +129,7 @@ class WrittenItem(_Result):
     refused: str | None = Field(None, description="For a dry run: why it would be refused, and the open gates.")
 
 
-class ImportedLine(_Result):
+class ImportedLine(Result):
     """The result for one item."""
 
     outcome: Literal["stored", "there", "refused"]
@@ -140,7 +137,7 @@ class ImportedLine(_Result):
     reason: str | None = Field(description="Why it was refused.")
 
 
-class ImportedLines(_Result):
+class ImportedLines(Result):
     """The result for each item, in order."""
 
     lines: list[ImportedLine]
@@ -149,7 +146,7 @@ class ImportedLines(_Result):
     refused: int
 
 
-class AgentMemoryState(_Result):
+class AgentMemoryState(Result):
     """The items of an agent in one memory."""
 
     agent: str
@@ -166,7 +163,7 @@ class AgentMemoryState(_Result):
     problems: list[Difficulty]
 
 
-class MemoryState(_Result):
+class MemoryState(Result):
     """A memory of the program."""
 
     memory: str
@@ -178,21 +175,21 @@ class MemoryState(_Result):
     problems: list[str] = Field(description="The parts that do not work as declared at the moment.")
 
 
-class MemoryStats(_Result):
+class MemoryStats(Result):
     """The number of items."""
 
     agents: list[AgentMemoryState]
     memories: list[MemoryState]
 
 
-class MemoryFile(_Result):
+class MemoryFile(Result):
     """A file, unchanged."""
 
     path: str
     text: str | None = Field(description="null if there is no such file.")
 
 
-class Inspected(_Result):
+class MemoryFiles(Result):
     """The files of an agent's memory."""
 
     agent: str
@@ -201,7 +198,7 @@ class Inspected(_Result):
     log: MemoryFile
 
 
-class Compacted(_Result):
+class MemoryCompaction(Result):
     """The result of compacting the logs of one memory."""
 
     memory: str
@@ -210,14 +207,14 @@ class Compacted(_Result):
     problems: list[Difficulty] = Field(description="Logs that were not deleted, and why.")
 
 
-class CompactedMemory(_Result):
+class CompactionResult(Result):
     """The result of compacting an agent's logs."""
 
     agent: str
-    memories: list[Compacted]
+    memories: list[MemoryCompaction]
 
 
-class Purged(_Result):
+class MemoryPurge(Result):
     """The items of an agent in one memory."""
 
     memory: str
@@ -225,16 +222,16 @@ class Purged(_Result):
     items: int | None = Field(description="null if they cannot be counted.")
 
 
-class PurgedMemory(_Result):
+class PurgeResult(Result):
     """The items that were, or would be, deleted."""
 
     agent: str | None
-    memories: list[Purged]
+    memories: list[MemoryPurge]
     notes: list[str] = Field(description="Notes about the deletion.")
     dry_run: bool
 
 
-class Reindexed(_Result):
+class MemoryReindex(Result):
     """The result of rebuilding one index."""
 
     memory: str
@@ -244,13 +241,13 @@ class Reindexed(_Result):
     problems: list[str]
 
 
-class ReindexedMemories(_Result):
+class ReindexResult(Result):
     """The result of rebuilding indexes."""
 
-    memories: list[Reindexed]
+    memories: list[MemoryReindex]
 
 
-class VerifiedStores(_Result):
+class AgentVerification(Result):
     """The number of items of an agent that were read, and the problems."""
 
     agent: str
@@ -260,8 +257,8 @@ class VerifiedStores(_Result):
     problems: list[Difficulty]
 
 
-class VerifiedMemories(_Result):
+class VerificationResult(Result):
     """The number of items read, and the problems."""
 
-    agents: list[VerifiedStores]
+    agents: list[AgentVerification]
     good: bool

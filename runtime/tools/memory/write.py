@@ -34,8 +34,15 @@ from runtime.tools.memory.parameters import (
     Written,
 )
 from runtime.tools.memory.results import WrittenItem
+from runtime.tools.tool import LARGEST_ITEMS, tool
 
 
+@tool(
+    "write",
+    stores=True,
+    largest=LARGEST_ITEMS,
+    example={"agent": "reviewer", "text": "The API takes 100 requests a minute", "tags": ["api"]},
+)
 async def memory_write(
     context: Context,
     agent: Agent,

@@ -7,13 +7,16 @@ from typing import Final
 
 from pydantic import BaseModel
 
+from runtime.tools.patterns import FOR_AGENTS
+
 _NOTE: Final = "… [{count:,} characters left out] …"
 
 
 def result_text(result: BaseModel, longest: int) -> str:
     """Return the result of a tool as JSON in one line, cut to `longest` characters in its middle. Fields of the result
-    that are null are left out; data in it, such as a row or a stored value, has its nulls."""
-    value = result.model_dump(mode="json", exclude_none=True)
+    that are null are left out; data in it, such as a row or a stored value, has its nulls. Secrets that the tool made
+    are withheld."""
+    value = result.model_dump(mode="json", exclude_none=True, context=FOR_AGENTS)
     return shortened(json.dumps(value, ensure_ascii=False, separators=(",", ":")), longest)
 
 

@@ -11,8 +11,23 @@ from runtime.tables.storage import used_percent
 from runtime.tools.context import Context
 from runtime.tools.tables.access import tables_of
 from runtime.tools.tables.types import Query, SqlResult, SqlSchema, TableColumn, UserTable, Values
+from runtime.tools.tool import LARGEST_ITEMS, tool
 
 
+def only_reads(given: Mapping[str, Any]) -> bool:
+    """Return True if a call of `agent_memory_sql` with these values changes nothing."""
+    query = given.get("query")
+    return isinstance(query, str) and seems_to_read(query)
+
+
+@tool(
+    "read",
+    largest=LARGEST_ITEMS,
+    read_only=False,
+    destructive=True,
+    reads=only_reads,
+    example={"query": "SELECT shop, amount FROM expenses WHERE amount > ?", "params": [20]},
+)
 async def agent_memory_sql(context: Context, query: Query, params: Values = None) -> SqlResult:
     """Run one SQL statement on the user's tables; agent_memory_schema shows them.
 
@@ -39,12 +54,7 @@ async def agent_memory_sql(context: Context, query: Query, params: Values = None
     )
 
 
-def only_reads(given: Mapping[str, Any]) -> bool:
-    """Return True if a call of `agent_memory_sql` with these values changes nothing."""
-    query = given.get("query")
-    return isinstance(query, str) and seems_to_read(query)
-
-
+@tool("read", example={})
 async def agent_memory_schema(context: Context) -> SqlSchema:
     """Show the SQL dialect, and the user's tables with their columns and rows."""
     sql, storage = tables_of(context)

@@ -48,7 +48,7 @@ Values = Annotated[
 
 
 class SqlResult(BaseModel):
-    """What a statement returned."""
+    """The result of a statement."""
 
     ok: Literal[True] = Field(default=True, description="It was executed.")
     columns: list[str] = Field(description="The names of the columns, in order; empty if it returns no rows.")

@@ -1,5 +1,5 @@
 """The tools that list, show, create, change and delete tasks. They act on the tasks of the caller alone, whatever its
-scopes are."""
+scopes are, and in a run of a subject on those of the subject."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from runtime.tasks.store import TaskStore
 from runtime.tasks.task import Actor, Due, TaskFilter
 from runtime.tools.context import Context
 from runtime.tools.failure import wrong
+from runtime.tools.memory.access import data_subject, own_subject
+from runtime.tools.memory.parameters import OwnSubject, WantedSubject
+from runtime.tools.patterns import EXAMPLE_ID
 from runtime.tools.tasks.types import (
     AllTags,
     BulkResult,
@@ -42,30 +45,43 @@ from runtime.tools.tasks.types import (
     kept,
     with_history,
 )
+from runtime.tools.tool import tool
 
 
+@tool("read", example={"status": "pending", "tags": ["work"], "limit": 20})
 async def task_list(
     context: Context,
     status: OfStatus = None,
     tags: AllTags = [],  # noqa: B006 - never changed
+    subject: WantedSubject = None,
     limit: Limit = 50,
     offset: Offset = 0,
 ) -> TaskList:
     """List the tasks of the user, the newest first."""
-    page = await store_of(context).page(
-        context.caller.user_id, TaskFilter(status, tuple(tags)), limit=limit, offset=offset
-    )
+    wanted = TaskFilter(status, tuple(tags), data_subject(context, subject))
+    page = await store_of(context).page(context.caller.user_id, wanted, limit=limit, offset=offset)
     now = milliseconds(context.clock)
     return TaskList(tasks=[kept(task, now) for task in page.tasks], total=page.total)
 
 
+@tool("read", example={"task_id": EXAMPLE_ID})
 async def task_show(context: Context, task_id: TaskId) -> TaskWithHistory:
     """Show a task with its history: who changed what, and when."""
     store, user_id = store_of(context), context.caller.user_id
-    task = await store.get(user_id, task_id)
+    task = await store.get(user_id, task_id, data_subject(context))
     return with_history(task, await store.history(user_id, task_id), milliseconds(context.clock))
 
 
+@tool(
+    "write",
+    keyed=True,
+    example={
+        "title": "Call Ada",
+        "priority": "high",
+        "due_date": "2026-12-01",
+        "tags": ["work"],
+    },
+)
 async def task_create(
     context: Context,
     title: Title,
@@ -73,6 +89,7 @@ async def task_create(
     priority: OfPriority = "normal",
     due_date: DueDate = None,
     tags: Tags = [],  # noqa: B006
+    subject: OwnSubject = None,
 ) -> KeptTask:
     """Create a task: something to be done, which the user sees and can tick off."""
     task = await store_of(context).create(
@@ -83,10 +100,17 @@ async def task_create(
         priority=priority,
         due=await _due(context, due_date),
         tags=tags,
+        subject=own_subject(context, subject),
     )
     return kept(task, milliseconds(context.clock))
 
 
+@tool(
+    "write",
+    idempotent=True,
+    keyed=True,
+    example={"task_id": EXAMPLE_ID, "status": "in_progress", "clear": ["due_date"]},
+)
 async def task_update(
     context: Context,
     task_id: TaskId,
@@ -120,6 +144,7 @@ async def task_update(
     return kept(task, milliseconds(context.clock))
 
 
+@tool("write", idempotent=True, keyed=True, example={"task_id": EXAMPLE_ID})
 async def task_complete(context: Context, task_id: TaskId) -> KeptTask:
     """Mark a task as completed."""
     store = store_of(context)
@@ -127,6 +152,7 @@ async def task_complete(context: Context, task_id: TaskId) -> KeptTask:
     return kept(task, milliseconds(context.clock))
 
 
+@tool("write", idempotent=True, destructive=True, example={"task_id": EXAMPLE_ID})
 async def task_delete(context: Context, task_id: TaskId) -> DeletedTask:
     """Delete a task with its history permanently.
 
@@ -136,6 +162,12 @@ async def task_delete(context: Context, task_id: TaskId) -> DeletedTask:
     return DeletedTask(task_id=task_id)
 
 
+@tool(
+    "write",
+    idempotent=True,
+    keyed=True,
+    example={"task_ids": [EXAMPLE_ID], "status": "completed", "tags_add": ["done"]},
+)
 async def task_bulk_update(
     context: Context,
     task_ids: TaskIds,
@@ -170,7 +202,8 @@ def actor_of(context: Context) -> Actor:
     acting = context.acting
     if acting is None:
         return Actor(context.caller.via)
-    return Actor("agent", acting.agent, acting.run_id or None, acting.attempt, acting.key)
+    run_id, subject = acting.run_id or None, data_subject(context)
+    return Actor("agent", acting.agent, run_id, acting.attempt, acting.key, acting.webhook, subject)
 
 
 async def _due(context: Context, text: str | None) -> Due | None:

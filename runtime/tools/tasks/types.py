@@ -7,14 +7,15 @@ from datetime import datetime
 from typing import Annotated, Final, Literal
 from unicodedata import category
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
 from runtime.clock import utc
 from runtime.memory.item import tag_form
 from runtime.tasks import task as stored
 from runtime.tasks.due import shown
 from runtime.tasks.task import LONGEST_DESCRIPTION, LONGEST_TAG, LONGEST_TITLE, MOST_TAGS, Priority, Source, Status
-from runtime.tools.patterns import UUID
+from runtime.tools.patterns import ONE_OR_MORE, UUID
+from runtime.tools.result import Result
 
 MOST_BULK = 100
 """Maximum number of tasks that are changed together."""
@@ -46,9 +47,9 @@ def _not_blank(value: str) -> str:
 
 _Id = Annotated[str, Field(pattern=UUID)]
 _Tag = Annotated[str, Field(min_length=1, max_length=LONGEST_TAG), AfterValidator(_tag)]
-_TagList = Annotated[list[_Tag], Field(max_length=MOST_TAGS), AfterValidator(_unique)]
+_TagList = Annotated[list[_Tag], Field(max_length=MOST_TAGS), AfterValidator(_unique), ONE_OR_MORE]
 _Title = Annotated[str, Field(min_length=1, max_length=LONGEST_TITLE), AfterValidator(_not_blank)]
-_DueDate = Annotated[str, Field(max_length=100)]
+_DueDate = Annotated[str, Field(min_length=1, max_length=100)]
 _Cleared = Literal["due_date", "description"]
 
 TaskId = Annotated[str, Field(pattern=UUID, description="The task's id.")]
@@ -85,11 +86,7 @@ Offset = Annotated[int, Field(ge=0, le=1_000_000_000, description="How many task
 Query = Annotated[str, Field(max_length=2000, description="What to look for, in words."), AfterValidator(_not_blank)]
 
 
-class _Result(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class KeptTask(_Result):
+class KeptTask(Result):
     """A task."""
 
     task_id: str
@@ -109,9 +106,13 @@ class KeptTask(_Result):
     created_at: datetime
     updated_at: datetime
     completed_at: datetime | None
+    subject: str | None = Field(description="The subject of keyed threads to which it belongs; null: none.")
+    webhook: str | None = Field(
+        description="The webhook whose delivery led to its text, which may be a stranger's; null: none did."
+    )
 
 
-class HistoryField(_Result):
+class HistoryField(Result):
     """A field that changed."""
 
     field: stored.Field
@@ -119,7 +120,7 @@ class HistoryField(_Result):
     after: str | list[str] | None
 
 
-class HistoryEntry(_Result):
+class HistoryEntry(Result):
     """A change of a task; the first one is its creation."""
 
     version: int
@@ -137,7 +138,7 @@ class TaskWithHistory(KeptTask):
     history: list[HistoryEntry] = Field(description="The newest changes, newest first.")
 
 
-class TaskList(_Result):
+class TaskList(Result):
     """Tasks, and how many there are in all."""
 
     tasks: list[KeptTask]
@@ -150,20 +151,20 @@ class FoundTasks(TaskList):
     notes: list[str] = Field(description="How they were found, if not as usual.")
 
 
-class DeletedTask(_Result):
+class DeletedTask(Result):
     """A task that was deleted."""
 
     task_id: str
 
 
-class BulkResult(_Result):
+class BulkResult(Result):
     """The result of one task: `ok`, or why it cannot be changed."""
 
     task_id: str
     result: str
 
 
-class BulkResults(_Result):
+class BulkResults(Result):
     """The result of each task."""
 
     results: list[BulkResult]
@@ -189,6 +190,8 @@ def kept(task: stored.Task, now: int) -> KeptTask:
         created_at=_time(task.created_at),
         updated_at=_time(task.updated_at),
         completed_at=None if task.completed_at is None else _time(task.completed_at),
+        subject=task.subject,
+        webhook=task.webhook,
     )
 
 

@@ -8,13 +8,15 @@ from typing import Any
 
 import structlog
 
-from dslc.blocks.values.duration import read_duration
+from dslc.blocks.values.quantity import read_duration
 from runtime.clock import utc
 from runtime.database.errors import Unavailable
 from runtime.errors import NotFound, UsageError
 from runtime.tools.context import Context
 from runtime.tools.cursor import read_cursor, write_cursor
 from runtime.tools.memory.access import user_filter
+from runtime.tools.patterns import EXAMPLE_ID
+from runtime.tools.tool import tool
 from runtime.tools.webhooks.types import (
     AgentName,
     AuditEntry,
@@ -33,35 +35,41 @@ from runtime.tools.webhooks.types import (
     WebhookId,
     WebhookPage,
 )
-from runtime.webhooks.audit.log import Noted, page
+from runtime.webhooks.audit.log import LogEntry, page
 from runtime.webhooks.routing.dynamic_routes import PREFIX
 from runtime.webhooks.routing.dynamic_webhooks import DynamicWebhook
 
 log = structlog.get_logger("symbiont.webhooks")
 
 
+@tool("write", example={"title": "Nightly build", "agent": None})
 async def webhook_create(
     context: Context, title: Title, agent: AgentName, insecure_allow_unverified: Insecure = False
 ) -> NewWebhook:
     """Create a webhook that runs an agent on each delivery, or only stores them.
 
     Senders post JSON to its URL with the header `X-Swarmlet-Signature: t=SECONDS,v1=HEX`: the Unix time, and the
-    HMAC-SHA256 of `SECONDS.BODY` in lower-case hexadecimal, keyed by the secret. The secret is returned only here. A
-    webhook accepts 60 deliveries a minute, all webhooks of a user together 300, and bodies up to 256 KiB.
+    HMAC-SHA256 of `SECONDS.BODY` in lower-case hexadecimal, keyed by the secret. The secret is returned only here. An
+    agent does not get it: `symbi webhook secret ID` shows it to a person, once. A webhook accepts 60 deliveries a
+    minute, all webhooks of a user together 300, and bodies up to 256 KiB.
     """
     user = context.caller.user_id
     if agent is not None and agent not in context.agents:
         near = difflib.get_close_matches(agent, context.agents, n=3, cutoff=0.5)
         known = f"did you mean {' or '.join(near)}?" if near else "agents are declared in the program"
         raise UsageError(f"no agent is called {agent!r}", hint=known)
-    made, secret = await context.webhooks.create(user, title, agent, verified=not insecure_allow_unverified)
+    verified, shown = not insecure_allow_unverified, context.acting is None
+    made, secret = await context.webhooks.create(user, title, agent, verified=verified, shown=shown)
     await _changed(context, "created", made.id)
     # Only a daemon records requests that were not accepted.
     listens = context.audit is not None
     notes = [] if listens else ["no daemon runs here to answer at the URL: `symbi up` starts one"]
+    if secret is not None and not shown:
+        notes.append(f"`symbi webhook secret {made.id}` shows a person the secret, once")
     return NewWebhook(**_fields(made, context), secret=secret, notes=notes)
 
 
+@tool("read", example={"limit": 20})
 async def webhook_list(context: Context, limit: Limit = 50, cursor: Cursor = None) -> WebhookPage:
     """List your webhooks, oldest first; with the scope `admin` those of all users."""
     after: Any = None if cursor is None else read_cursor(cursor, int, str)
@@ -72,11 +80,13 @@ async def webhook_list(context: Context, limit: Limit = 50, cursor: Cursor = Non
     return WebhookPage(webhooks=[Webhook(**_fields(each, context)) for each in shown], next_cursor=more)
 
 
+@tool("read", example={"webhook_id": EXAMPLE_ID})
 async def webhook_get(context: Context, webhook_id: WebhookId) -> Webhook:
     """Show one of your webhooks without its secret; with `admin`, one of any user."""
     return Webhook(**_fields(await _mine(context, webhook_id), context))
 
 
+@tool("write", idempotent=True, example={"webhook_id": EXAMPLE_ID, "is_active": False})
 async def webhook_update(
     context: Context, webhook_id: WebhookId, title: NewTitle = None, is_active: IsActive = None
 ) -> Webhook:
@@ -94,6 +104,7 @@ async def webhook_update(
     return Webhook(**_fields(changed, context))
 
 
+@tool("write", destructive=True, example={"webhook_id": EXAMPLE_ID})
 async def webhook_delete(context: Context, webhook_id: WebhookId) -> DeletedWebhook:
     """Delete a webhook. Deliveries that it has accepted are still run."""
     deleted = await context.webhooks.delete(user_filter(context, None), webhook_id)
@@ -101,19 +112,23 @@ async def webhook_delete(context: Context, webhook_id: WebhookId) -> DeletedWebh
     return DeletedWebhook(webhook_id=webhook_id)
 
 
+@tool("write", example={"webhook_id": EXAMPLE_ID, "overlap": "24h"})
 async def webhook_rotate_secret(context: Context, webhook_id: WebhookId, overlap: Overlap = "24h") -> RotatedSecret:
     """Give a webhook a new secret, which is returned only here.
 
-    The previous secret stays valid for the overlap, so that senders can change over; an older one ends at once.
+    An agent does not get it, see webhook_create. The previous secret stays valid for the overlap, so that senders can
+    change over; an older one ends at once.
     """
     wanted = read_duration(overlap) // timedelta(milliseconds=1)
-    rotated = await context.webhooks.rotate(user_filter(context, None), webhook_id, wanted)
+    shown = context.acting is None
+    rotated = await context.webhooks.rotate(user_filter(context, None), webhook_id, wanted, shown=shown)
     await _changed(context, "rotated", webhook_id, there=rotated is not None)
     assert rotated is not None
     webhook, secret = rotated
     return RotatedSecret(webhook_id=webhook_id, secret=secret, previous_secret_until=_time(webhook.previous_until))
 
 
+@tool("read", example={"webhook_id": EXAMPLE_ID, "limit": 20})
 async def webhook_get_audit_log(
     context: Context, webhook_id: WebhookId, limit: Limit = 50, cursor: Cursor = None
 ) -> AuditPage:
@@ -178,7 +193,7 @@ def _time(milliseconds: int | None) -> Any:
     return None if milliseconds is None else utc(milliseconds / 1000)
 
 
-def _entry(entry: Noted, *, verified: bool) -> AuditEntry:
+def _entry(entry: LogEntry, *, verified: bool) -> AuditEntry:
     return AuditEntry(
         id=entry.id,
         time=_time(entry.received_at),

@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Annotated
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, AwareDatetime, Field
 
-from dslc.blocks.values.duration import read_duration
-from runtime.tools.patterns import UUID
+from dslc.blocks.values.quantity import read_duration
+from runtime.tools.patterns import UUID, NewSecret
+from runtime.tools.result import NextCursor, Result
 
 LONGEST_OVERLAP = timedelta(days=30)
 
@@ -63,7 +64,7 @@ Cursor = Annotated[
     str | None, Field(max_length=200, description="`next_cursor` of the previous page; without it, the first page.")
 ]
 Secret = Annotated[
-    str | None,
+    NewSecret,
     Field(
         repr=False,
         description="The signing secret; the whole text is the key. It is shown only once, so store it. null if "
@@ -72,11 +73,7 @@ Secret = Annotated[
 ]
 
 
-class _Result(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class Webhook(_Result):
+class Webhook(Result):
     """A webhook created through the API, without its secret."""
 
     webhook_id: WebhookId
@@ -100,7 +97,7 @@ class NewWebhook(Webhook):
     notes: list[str] = Field(description="Notes, for instance that no daemon listens at the URL yet.")
 
 
-class RotatedSecret(_Result):
+class RotatedSecret(Result):
     """A new secret, and the time until which the previous one is valid."""
 
     webhook_id: WebhookId
@@ -108,20 +105,20 @@ class RotatedSecret(_Result):
     previous_secret_until: AwareDatetime | None = Field(description="null: the previous secret is no longer valid.")
 
 
-class WebhookPage(_Result):
+class WebhookPage(Result):
     """A page of one's webhooks, oldest first."""
 
     webhooks: list[Webhook]
-    next_cursor: str | None = Field(description="The cursor of the next page; null on the last page.")
+    next_cursor: NextCursor
 
 
-class DeletedWebhook(_Result):
+class DeletedWebhook(Result):
     """The deleted webhook."""
 
     webhook_id: WebhookId
 
 
-class AuditEntry(_Result):
+class AuditEntry(Result):
     """One request, or several similar ones that were refused within a minute; never the body."""
 
     id: str
@@ -142,8 +139,8 @@ class AuditEntry(_Result):
     count: int = Field(description="The number of requests in this entry.")
 
 
-class AuditPage(_Result):
+class AuditPage(Result):
     """A page of requests, newest first."""
 
     entries: list[AuditEntry]
-    next_cursor: str | None = Field(description="The cursor of the next page; null on the last page.")
+    next_cursor: NextCursor

@@ -31,6 +31,9 @@ KEPT = 50_000
 """Rows kept in total; beyond that, the largest groups are shortened and small ones stay whole."""
 
 FLUSH_SECONDS = 0.5
+PATH = ":path"
+"""The name, as in HTTP/2, under which the headers of a row have the path of a request that had no route."""
+
 _SHOWN_LENGTH = 200
 _PLAIN_HEADERS = ("content-type", "content-length", "user-agent")
 _SECRET_PARTS = ("signature", "authorization", "cookie", "token", "secret", "hmac", "key", "password")
@@ -47,6 +50,12 @@ def noted_names(*also: str) -> tuple[str, ...]:
 def chosen_headers(headers: Headers, names: Sequence[str]) -> HeaderPairs:
     """Return the sent headers among `names`, each cut to 200 characters."""
     return tuple([(name, value[:_SHOWN_LENGTH]) for name in names if (value := headers.get(name)) is not None])
+
+
+def path_as_header(path: str) -> HeaderPairs:
+    """Return the path of a request for the headers of its row: cut, and escaped where it is not printable."""
+    cut = path[:_SHOWN_LENGTH]
+    return ((PATH, cut if cut.isprintable() else repr(cut)[1:-1]),)
 
 
 class Audit:

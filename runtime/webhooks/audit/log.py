@@ -11,7 +11,7 @@ from sqlalchemy.sql import Select
 
 from runtime.database.connection import Database
 from runtime.database.schema import attempts, deliveries, runs
-from runtime.webhooks.deliveries.delivery import HeaderPairs
+from runtime.webhooks.deliveries.delivery import HeaderPairs, RejectedRequest
 from runtime.webhooks.deliveries.queries import first_id
 from runtime.webhooks.providers import PROVIDERS
 
@@ -20,12 +20,12 @@ VERIFIED: Final = "verified"
 UNVERIFIED: Final = "unverified"
 
 _SHARED = (
-    *("id", "webhook", "received_at", "source", "event", "provider_delivery_id", "size"),
+    *("id", "user_id", "webhook", "received_at", "source", "event", "provider_delivery_id", "size"),
     *("body_sha256", "headers", "verified", "secret_index"),
 )
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class LogQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Criteria of log entries."""
 
     name: str | None = None
@@ -38,28 +38,14 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """Unix milliseconds: only requests received then or later."""
 
 
-class Noted(msgspec.Struct, frozen=True, kw_only=True):
-    """One request, or `count` similar refusals."""
+class LogEntry(RejectedRequest, frozen=True, kw_only=True):
+    """One request, or `count` similar refusals. An accepted one has the verdict `accepted`, the reason `verified` or
+    `unverified`, and the id of its delivery."""
 
     id: str
     """Begins with the time of receipt, so ids are in chronological order."""
-    webhook: str | None
     received_at: int
     """Unix milliseconds; of the newest if several are counted."""
-    verdict: str
-    """`accepted`, `refused`, `filtered`, `repeated`, `handshake`."""
-    reason: str
-    """`verified` or `unverified` for an accepted delivery."""
-    status: int
-    source: str | None
-    event: str | None
-    provider_delivery_id: str | None
-    size: int
-    body_sha256: str | None
-    headers: HeaderPairs
-    verified: bool
-    secret_index: int | None
-    delivery_id: str | None
     state: str | None
     """The state of the delivery."""
     error: str | None
@@ -68,17 +54,17 @@ class Noted(msgspec.Struct, frozen=True, kw_only=True):
     count: int
 
 
-async def read(database: Database, asked: Asked, limit: int) -> list[Noted]:
+async def read(database: Database, query: LogQuery, limit: int) -> list[LogEntry]:
     """Return up to `limit` entries, oldest first: the newest ones, or with `since` the first ones from then on."""
-    newest = asked.since is None
-    queries = [_ordered(_OTHERS.where(*_others(asked)), newest, attempts.c.received_at, attempts.c.id)]
-    if asked.reason in {None, VERIFIED, UNVERIFIED}:
-        queries.append(_ordered(_ACCEPTED.where(*_accepted(asked)), newest, deliveries.c.id))
+    newest = query.since is None
+    queries = [_ordered(_OTHERS.where(*_others(query)), newest, attempts.c.received_at, attempts.c.id)]
+    if query.reason in {None, VERIFIED, UNVERIFIED}:
+        queries.append(_ordered(_ACCEPTED.where(*_accepted(query)), newest, deliveries.c.id))
     found = await _first(database, queries, limit, newest, key=lambda row: (row.received_at, row.id))
     return found[::-1] if newest else found
 
 
-async def page(database: Database, user_id: str, webhook: str, limit: int, before: str | None = None) -> list[Noted]:
+async def page(database: Database, user_id: str, webhook: str, limit: int, before: str | None = None) -> list[LogEntry]:
     """Return up to `limit` entries of the user's webhook, newest first, before the one with the id `before`."""
     queries = []
     for query, table in ((_ACCEPTED, deliveries), (_OTHERS, attempts)):
@@ -90,17 +76,17 @@ async def page(database: Database, user_id: str, webhook: str, limit: int, befor
 
 async def _first(
     database: Database, queries: Iterable[Select[Any]], limit: int, newest: bool, key: Callable[[Any], Any]
-) -> list[Noted]:
+) -> list[LogEntry]:
     found: list[Any] = []
     async with database.read() as connection:
         for query in queries:
             found += (await connection.execute(query.limit(limit))).all()
-    return [_noted(row) for row in sorted(found, key=key, reverse=newest)[:limit]]
+    return [_log_entry(row) for row in sorted(found, key=key, reverse=newest)[:limit]]
 
 
-def _noted(row: Any) -> Noted:
+def _log_entry(row: Any) -> LogEntry:
     fields = {"headers": msgspec.json.decode(row.headers, type=HeaderPairs), "verified": bool(row.verified)}
-    return Noted(**{**row._asdict(), **fields})
+    return LogEntry(**{**row._asdict(), **fields})
 
 
 def _ordered(query: Select[Any], newest: bool, *columns: Any) -> Select[Any]:
@@ -131,23 +117,23 @@ _OTHERS = select(
 )
 
 
-def _accepted(asked: Asked) -> Iterable[ColumnElement[bool]]:
-    if asked.name is not None:
-        yield deliveries.c.webhook == asked.name
-    if asked.reason is not None:
-        yield deliveries.c.verified == (asked.reason == VERIFIED)
-    if asked.since is not None:
+def _accepted(query: LogQuery) -> Iterable[ColumnElement[bool]]:
+    if query.name is not None:
+        yield deliveries.c.webhook == query.name
+    if query.reason is not None:
+        yield deliveries.c.verified == (query.reason == VERIFIED)
+    if query.since is not None:
         # An id begins with its creation time; only ids are indexed.
-        yield deliveries.c.id >= first_id(asked.since)
-    if asked.status != ANY_STATUS:
-        yield _ANSWERED.between(*asked.status)
+        yield deliveries.c.id >= first_id(query.since)
+    if query.status != ANY_STATUS:
+        yield _ANSWERED.between(*query.status)
 
 
-def _others(asked: Asked) -> Iterable[ColumnElement[bool]]:
-    if asked.name is not None:
-        yield attempts.c.webhook == asked.name
-    if asked.reason is not None:
-        yield attempts.c.reason == asked.reason
-    if asked.since is not None:
-        yield attempts.c.received_at >= asked.since
-    yield attempts.c.status.between(*asked.status)
+def _others(query: LogQuery) -> Iterable[ColumnElement[bool]]:
+    if query.name is not None:
+        yield attempts.c.webhook == query.name
+    if query.reason is not None:
+        yield attempts.c.reason == query.reason
+    if query.since is not None:
+        yield attempts.c.received_at >= query.since
+    yield attempts.c.status.between(*query.status)

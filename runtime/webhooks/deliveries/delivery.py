@@ -18,38 +18,43 @@ Verdict = Literal["accepted", "repeated", "replayed", "limited"]
 HeaderPairs = tuple[tuple[str, str], ...]
 
 
-class Candidate(Struct, frozen=True, kw_only=True):
+class ReceivedRequest(Struct, frozen=True, kw_only=True):
+    """What is stored of every request, accepted or not."""
+
+    body_sha256: str | None = None
+    """Hexadecimal."""
+    event: str | None = None
+    provider_delivery_id: str | None = None
+    """The sender's own id; the same one again gets the first one's answer."""
+    headers: HeaderPairs = ()
+    """The headers for the audit, see `runtime.webhooks.audit.audit.chosen_headers`."""
+    source: str | None = None
+    """The sender's address."""
+    verified: bool = True
+    """False unless a signature was valid: also for requests that failed earlier, and webhooks without signatures."""
+    secret_index: int | None = None
+    """Index of the webhook's secret that matched, from 0."""
+    user_id: str = OWNER
+
+
+class Candidate(ReceivedRequest, frozen=True, kw_only=True):
     """A verified and wanted delivery, ready to be admitted."""
 
     webhook: str
     provider: str
     body: bytes
     """As received, before anything parsed it."""
-    body_sha256: str | None = None
-    """Hexadecimal; computed at receipt for every delivery."""
     agent: str | None
     """The agent that it is for; None: it is only stored."""
-    event: str | None = None
-    provider_delivery_id: str | None = None
-    """The sender's own id; the same one again gets the first one's answer."""
     replay_key: bytes | None = None
     """The matched MAC of a timestamped request; the same one again is refused."""
     replay_until: float = 0.0
     """Unix seconds when a copy of a request with `replay_key` is too old anyway: its timestamp plus the tolerance."""
     content_type: str | None = None
-    headers: HeaderPairs = ()
-    """The headers for the audit, see `runtime.webhooks.audit.audit.chosen_headers`."""
     received: HeaderPairs = ()
     """All headers as received, without secrets; stored with the body."""
-    source: str | None = None
-    """The sender's address."""
-    verified: bool = True
-    """False for a webhook that accepts unverified requests."""
-    secret_index: int | None = None
-    """Index of the webhook's secret that matched, from 0."""
     keep_body: bool = True
     """False: the body is dropped as soon as the delivery has been handled."""
-    user_id: str = OWNER
     per_minute: int | None = None
     """Deliveries of this webhook that may be accepted in a minute; None: any number."""
     user_per_minute: int | None = None
@@ -83,7 +88,7 @@ class Decision(Struct, frozen=True):
     """The candidate's limits, when it was accepted or limited."""
 
 
-class RejectedRequest(Struct, frozen=True, kw_only=True):
+class RejectedRequest(ReceivedRequest, frozen=True, kw_only=True):
     """A request that was not accepted, for the audit."""
 
     verdict: str
@@ -93,20 +98,10 @@ class RejectedRequest(Struct, frozen=True, kw_only=True):
     status: int
     """HTTP status of the response."""
     size: int
-    """Bytes of the body that were read."""
+    """Bytes of the body: as read, else as its head says."""
     webhook: str | None = None
-    body_sha256: str | None = None
-    source: str | None = None
-    event: str | None = None
-    provider_delivery_id: str | None = None
     delivery_id: str | None = None
     """The accepted delivery that this one repeated."""
-    headers: HeaderPairs = ()
-    verified: bool = True
-    """False unless a signature was valid: also for requests that failed earlier, and webhooks without signatures."""
-    secret_index: int | None = None
-    """Index of the webhook's secret that matched, from 0."""
-    user_id: str = OWNER
 
 
 class ClaimedDelivery(ClaimedTurn, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ from runtime.database import bulk
 from runtime.database.schema import bodies, deliveries
 from runtime.errors import GiveUp
 from runtime.threads.turns.queue import TurnQueue
-from runtime.threads.turns.turn import DONE, Ending
+from runtime.threads.turns.turn import DONE, TurnOutcome
 from runtime.webhooks.deliveries.delivery import ClaimedDelivery, HeaderPairs
 from runtime.webhooks.deliveries.stored_request import body_of
 from runtime.webhooks.request.payload import OFF_THE_LOOP
@@ -61,7 +61,7 @@ class Inbox(TurnQueue[ClaimedDelivery]):
             raise GiveUp(error.line()) from None
         return msgspec.structs.replace(turn, body=body, left_out=False)
 
-    def ended(self, connection: Connection, endings: Sequence[Ending[ClaimedDelivery]]) -> None:
+    def ended(self, connection: Connection, endings: Sequence[TurnOutcome[ClaimedDelivery]]) -> None:
         done = [ending.turn.id for ending in endings if ending.outcome.state == DONE and not ending.turn.keep_body]
         bulk.delete(connection, bodies, "delivery_id", done)
 

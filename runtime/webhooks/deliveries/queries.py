@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from typing import Any, Final
+from typing import Any, Final, Literal, get_args
 
 import msgspec
 from sqlalchemy import ColumnElement, literal_column, or_, select
@@ -17,7 +17,7 @@ from runtime.errors import NotFound, UsageError
 from runtime.webhooks.deliveries.delivery import HeaderPairs
 from runtime.webhooks.deliveries.stored_request import unpack
 
-STATES: Final = ("queued", "running", "waiting", "done", "kept", "dead", "agent_gone", "cancelled")
+DeliveryState = Literal["queued", "running", "waiting", "done", "kept", "dead", "agent_gone", "cancelled"]
 
 ID_LENGTH: Final = 36
 _ID = re.compile(r"[0-9a-f-]{1,36}\Z")
@@ -81,7 +81,7 @@ _LISTED: Final = (*(deliveries.c[name] for name in _SHOWN), runs.c.state.label("
 _WITH_RUN: Final = deliveries.outerjoin(runs, runs.c.id == deliveries.c.run_id)
 
 
-class Ran(msgspec.Struct, frozen=True, kw_only=True):
+class DeliveryRun(msgspec.Struct, frozen=True, kw_only=True):
     """One run of a delivery."""
 
     id: str
@@ -93,29 +93,26 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None
 
 
-class Shown(msgspec.Struct, frozen=True, kw_only=True):
+class DeliveryDetails(msgspec.Struct, frozen=True, kw_only=True):
     """A delivery with its stored request: `body` is None if it is not available, for the reason `why`."""
 
     row: ListedDelivery
     headers: HeaderPairs
     body: bytes | None
     why: str | None
-    runs: tuple[Ran, ...]
+    runs: tuple[DeliveryRun, ...]
 
 
-async def newest(database: Database, wanted: DeliveryQuery, limit: int) -> list[ListedDelivery]:
-    """Return the newest `limit` deliveries, newest first."""
+async def listed(
+    database: Database, wanted: DeliveryQuery, limit: int, after: str | None = None
+) -> list[ListedDelivery]:
+    """Return the newest `limit` deliveries, newest first; with `after` the oldest ones after that id, oldest first."""
     query = select(*_LISTED).select_from(_WITH_RUN).where(*wanted.where())
+    by_id = deliveries.c.id
+    query = query.order_by(by_id.desc()) if after is None else query.where(by_id > after).order_by(by_id)
     async with database.read() as connection:
-        rows = (await connection.execute(query.order_by(deliveries.c.id.desc()).limit(limit))).all()
+        rows = (await connection.execute(query.limit(limit))).all()
     return [_listed(row) for row in rows]
-
-
-async def oldest_ids(database: Database, wanted: DeliveryQuery, limit: int, after: str = "") -> list[str]:
-    """Return the ids of the oldest `limit` deliveries after the id `after`, oldest first."""
-    query = select(deliveries.c.id).where(*wanted.where(), deliveries.c.id > after)
-    async with database.read() as connection:
-        return list((await connection.execute(query.order_by(deliveries.c.id).limit(limit))).scalars())
 
 
 async def resolve(database: Database, text: str) -> str:
@@ -140,7 +137,7 @@ async def resolve(database: Database, text: str) -> str:
     return found[0]
 
 
-async def show(database: Database, delivery_id: str) -> Shown:
+async def show(database: Database, delivery_id: str) -> DeliveryDetails:
     """Return the delivery with its request and runs. Raises NotFound."""
     query = select(*_LISTED, deliveries.c.headers).select_from(_WITH_RUN)
     piece = select(bodies.c.body, bodies.c.headers_size).where(bodies.c.delivery_id == delivery_id)
@@ -160,7 +157,9 @@ async def show(database: Database, delivery_id: str) -> Shown:
         else:
             received = unpack(opened, kept.headers_size)
             headers, body, why = received.headers or headers, received.body, ""
-    return Shown(row=_listed(row), headers=headers, body=body, why=why or None, runs=tuple(map(_ran, history)))
+    return DeliveryDetails(
+        row=_listed(row), headers=headers, body=body, why=why or None, runs=tuple(map(_delivery_run, history))
+    )
 
 
 def _listed(row: Any) -> ListedDelivery:
@@ -168,13 +167,14 @@ def _listed(row: Any) -> ListedDelivery:
     return ListedDelivery(**{**fields, "verified": bool(row.verified)})
 
 
-def _ran(row: Any) -> Ran:
-    return Ran(**{name: getattr(row, name) for name in Ran.__struct_fields__})
+def _delivery_run(row: Any) -> DeliveryRun:
+    return DeliveryRun(**{name: getattr(row, name) for name in DeliveryRun.__struct_fields__})
 
 
 def _spelled(state: str) -> Any:
-    if state not in STATES:
-        raise UsageError(f"unknown state {state!r}", hint=f"states: {', '.join(STATES)}")
+    states = get_args(DeliveryState)
+    if state not in states:
+        raise UsageError(f"unknown state {state!r}", hint=f"states: {', '.join(states)}")
     return literal_column(f"'{state}'")
 
 

@@ -19,7 +19,7 @@ ENDED: Final = (DONE, KEPT, DEAD, AGENT_GONE, CANCELLED)
 """States from which a delivery can be sent again."""
 
 
-class Sent(NamedTuple):
+class Redelivery(NamedTuple):
     """The outcome for one delivery: queued, or the `reason` why not."""
 
     delivery_id: str
@@ -51,7 +51,7 @@ async def redeliver_all(
     states: Collection[str] = ENDED,
     agents: Collection[str] | None = None,
     wakes: Callable[[str], str | None] = lambda _: None,
-) -> list[Sent]:
+) -> list[Redelivery]:
     """Queue finished deliveries in one transaction; they are claimed in the given order.
 
     A dead letter, or a delivery that was cancelled or whose agent was missing, continues after its last completed
@@ -62,14 +62,14 @@ async def redeliver_all(
     now = milliseconds(clock)
     wanted = list(dict.fromkeys(delivery_ids))
 
-    def queue(connection: Connection) -> list[Sent]:
+    def queue(connection: Connection) -> list[Redelivery]:
         keys = [(each,) for each in sorted(wanted)]
         columns = ("state", "run_id", "agent", "webhook")
         found = bulk.find(connection, deliveries, ("id",), columns, keys, lock="UPDATE")
         rows = {row[0]: _Row(*row[1:]) for row in found}
         rows |= {key: row._replace(agent=wakes(row.webhook) or "") for key, row in rows.items() if row.state == KEPT}
         kept = {row[0] for row in bulk.find(connection, bodies, ("delivery_id",), (), keys)}
-        sent = [Sent(each, _refusal(rows.get(each), each in kept, states, agents)) for each in wanted]
+        sent = [Redelivery(each, _refusal(rows.get(each), each in kept, states, agents)) for each in wanted]
         queued = [each.delivery_id for each in sent if each.reason is None]
         bulk.update(
             connection,

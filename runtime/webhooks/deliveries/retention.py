@@ -14,6 +14,7 @@ from typing import Final
 import structlog
 from sqlalchemy import Connection, Table, delete, func, or_, select, text, update
 
+from dslc.blocks.values.quantity import write_size
 from runtime.clock import Clock, milliseconds
 from runtime.database import bulk
 from runtime.database.connection import Database
@@ -226,12 +227,11 @@ class Retention:
     def _say_full(self) -> None:
         """Log once when storage is full, and once when it no longer is."""
         if self._usage.full and not self._said_full:
-            megabytes = self._usage.keep // 1024 // 1024
             log.error(
                 "inbox_full",
                 bytes=self._usage.used,
                 limit=FULL * self._usage.keep,
-                keep_mb=megabytes,
+                keep_size=write_size(self._usage.keep),
             )
         elif self._said_full and not self._usage.full:
             log.info("inbox_has_room")

@@ -16,7 +16,7 @@ from runtime.webhooks.request.field_source import compile_sources
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.json_path import compile_path
 from runtime.webhooks.request.payload import Payload
-from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.refusal import RefusedRequest
 
 _MOST = 5
 _LENGTH = 80
@@ -59,13 +59,21 @@ class Explanation:
         return self.refusing is None and self.refused is None
 
 
-def explain(webhook: Webhook, headers: Sequence[tuple[str, str]], body: bytes) -> Explanation:
-    """Explain the decision of `webhook` about a verified request, without sending it. Needs no secret."""
+def explain(
+    webhook: Webhook,
+    headers: Sequence[tuple[str, str]],
+    body: bytes,
+    *,
+    decoded: bool = False,
+    subject: str | None = None,
+) -> Explanation:
+    """Explain the decision of `webhook` about a verified request, without sending it. Needs no secret. `decoded`: True
+    if what runs needs the decoded payload. `subject`: the JSONPath of the subject of a keyed thread."""
     row = _row(webhook)
     seen = Headers(headers)
     payload = row.payload(body, seen.get("content-type"))
     action = compile_sources(row.action, malformed="malformed_event") if row.action else None
-    filters = compile_filters(webhook.filter, webhook.event, action)
+    filters = compile_filters(webhook.filter, webhook.event, action, decoded=decoded)
     lines: list[ExplanationLine] = []
     event = refusing = refused = None
     try:
@@ -73,13 +81,25 @@ def explain(webhook: Webhook, headers: Sequence[tuple[str, str]], body: bytes) -
         compile_sources(row.delivery_id, malformed="malformed_delivery_id")(seen, payload)
         refusing = None if filters is None else filters.refusing(event, seen, payload)
         event = event if event is None or filters is None else filters.name_of(event, seen, payload)
-    except Refused as caught:
+    except RefusedRequest as caught:
         refused = caught.reason
     if webhook.event and filters is not None:
         lines.append(_event(webhook, filters, event, refused, seen, payload))
     for number, rule in enumerate(webhook.filter, start=1):
         lines += _lines(f"filter_{number}", 0, rule, seen, payload)
+    if subject is not None:
+        lines.append(_subject(subject, payload))
     return Explanation(event, refusing, refused, tuple(lines))
+
+
+def _subject(json_path: str, payload: Payload) -> ExplanationLine:
+    try:
+        found = list(compile_path(json_path)(payload.value()))
+    except RefusedRequest as caught:
+        return ExplanationLine("subject", 0, f"subject {json_path}", refused=caught.reason)
+    return ExplanationLine(
+        "subject", 0, f"subject {json_path}", tuple(map(_written, found[:_MOST])), len(found), len(found) == 1
+    )
 
 
 def sent_headers(webhook: Webhook, event: str | None, delivery_id: str) -> list[tuple[str, str]]:
@@ -106,7 +126,7 @@ def _event(
         return ExplanationLine("event", 0, says, (), 0, None if refused else False, refused)
     try:
         return ExplanationLine("event", 0, says, (_written(event),), 1, filters.wants(event, headers, payload))
-    except Refused as caught:  # the action is in the payload
+    except RefusedRequest as caught:  # the action is in the payload
         return ExplanationLine("event", 0, says, (_written(event),), 1, None, caught.reason)
 
 
@@ -136,7 +156,7 @@ def _inner(depth: int, rule: Condition, headers: Headers, payload: Payload) -> I
 def _verdict(rule: Condition, headers: Headers, payload: Payload) -> tuple[bool | None, str | None]:
     try:
         return compile_filter(rule)(headers, payload), None
-    except Refused as refused:
+    except RefusedRequest as refused:
         return None, refused.reason
 
 
@@ -148,7 +168,7 @@ def _values(rule: Condition, headers: Headers, payload: Payload) -> tuple[tuple[
         elif rule.header is not None:
             value = headers.one(rule.header.lower(), repeated="ambiguous_header")
             nodes = [] if value is None else [value]
-    except Refused:
+    except RefusedRequest:
         return (), 0
     return tuple(map(_written, nodes[:_MOST])), len(nodes)
 

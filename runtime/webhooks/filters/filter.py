@@ -26,12 +26,19 @@ class Filters:
     """All conditions that a delivery must meet to run."""
 
     def __init__(
-        self, events: Sequence[str], action: Read | None, filters: Sequence[Holds], *, searching: bool = False
+        self,
+        events: Sequence[str],
+        action: Read | None,
+        filters: Sequence[Holds],
+        *,
+        searching: bool = False,
+        decoded: bool = False,
     ) -> None:
-        """`searching`: True if a path may visit the whole payload, which takes a while. `action` reads the action that
-        an event of `events` may be followed by, `pull_request.opened`; None if the provider puts it into the event
-        itself."""
+        """`searching`: True if a path may visit the whole payload, which takes a while. `decoded`: True if a payload
+        that cannot be decoded is refused. `action` reads the action that an event of `events` may be followed by,
+        `pull_request.opened`; None if the provider puts it into the event itself."""
         self.searching = searching
+        self._decoded = decoded
         self._events = frozenset(events)
         self._action = action
         self._filters = tuple(enumerate(filters, start=1))
@@ -44,6 +51,8 @@ class Filters:
         """
         if self._events and not self.wants(event, headers, payload):
             return "event"
+        if self._decoded:
+            payload.value()
         with bounded():
             for number, holds in self._filters:
                 if not holds(headers, payload):
@@ -66,24 +75,20 @@ class Filters:
         return event if action is None else f"{event}.{action}"
 
 
-class JsonOnly(Filters):
-    """Accepts every delivery whose payload is valid JSON."""
-
-    def __init__(self) -> None:
-        super().__init__((), None, (lambda headers, payload: (payload.value(), True)[1],))
-
-
 def compile_filters(
-    rules: Iterable[Condition], events: Sequence[str] = (), action: Read | None = None
+    rules: Iterable[Condition], events: Sequence[str] = (), action: Read | None = None, *, decoded: bool = False
 ) -> Filters | None:
     """Compile all rules and events, in their order, to one decision; None if there are none and no payload is needed.
+    `decoded`: True if what runs needs the decoded payload.
 
     Raises ValueError if a path is not a JSONPath or a pattern is not supported by RE2.
     """
     rules = tuple(rules)
     filters = [compile_filter(rule) for rule in rules]
     searching = any(_searches(rule) for rule in rules)
-    return Filters(events, action, filters, searching=searching) if filters or events else None
+    if not (filters or events or decoded):
+        return None
+    return Filters(events, action, filters, searching=searching, decoded=decoded)
 
 
 def compile_filter(rule: Condition) -> Holds:

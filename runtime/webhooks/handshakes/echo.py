@@ -6,11 +6,11 @@ import hmac
 import re
 from dataclasses import dataclass, field
 
-from runtime.webhooks.handshakes.handshake import HandshakeResponder, query_parameters, safe_challenge
+from runtime.webhooks.handshakes.handshake import HandshakeResponder, safe_challenge
 from runtime.webhooks.request.json_path import compile_path
 from runtime.webhooks.request.payload import Payload
-from runtime.webhooks.request.refusal import Refused
-from runtime.webhooks.request.request import WebhookRequest
+from runtime.webhooks.request.refusal import RefusedRequest
+from runtime.webhooks.request.request import WebhookRequest, query_parameters
 from runtime.webhooks.request.static_response import StaticAnswer
 
 
@@ -71,7 +71,7 @@ class QueryEcho:
             if self.token_name is not None:
                 given = parameters.get(self.token_name, "").encode("utf-8", "surrogateescape")
                 if expected is None or not hmac.compare_digest(given, expected):
-                    raise Refused("wrong_verify_token")
+                    raise RefusedRequest("wrong_verify_token")
             return StaticAnswer(body=challenge)
 
         return respond

@@ -7,10 +7,9 @@ characters.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
-from urllib.parse import parse_qsl
 
 from runtime.webhooks.request.payload import Payload
 from runtime.webhooks.request.request import WebhookRequest
@@ -21,8 +20,6 @@ HandshakeResponder = Callable[[WebhookRequest, Payload], StaticAnswer | None]
 
 # Providers send fewer than 100 characters; the bound keeps a sender from having a document echoed.
 _CHALLENGE = re.compile(r"[A-Za-z0-9._~=+/:-]{1,256}", re.ASCII)
-
-_PARAMETERS = 16
 
 
 class Handshake(Protocol):
@@ -49,16 +46,6 @@ class Handshake(Protocol):
 def safe_challenge(text: object) -> bytes | None:
     """Return a challenge that is safe to echo as plain text, else None."""
     return text.encode() if isinstance(text, str) and _CHALLENGE.fullmatch(text) else None
-
-
-def query_parameters(query: str) -> Mapping[str, str]:
-    """Return the parameters of a query string; empty if one occurs twice or the string is malformed."""
-    try:
-        pairs = parse_qsl(query, keep_blank_values=True, errors="strict", max_num_fields=_PARAMETERS)
-    except ValueError:
-        return {}
-    found = dict(pairs)
-    return found if len(found) == len(pairs) else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +76,7 @@ class ByMethod:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Present:
+class PresenceCheck:
     """Answer every request with one of `methods` with 200 and an empty body."""
 
     signed: bool = False

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import msgspec
 
-from runtime.webhooks.handshakes.handshake import HandshakeResponder, query_parameters
+from runtime.webhooks.handshakes.handshake import HandshakeResponder
 from runtime.webhooks.request.json_path import compile_path
 from runtime.webhooks.request.payload import Payload
-from runtime.webhooks.request.request import WebhookRequest
+from runtime.webhooks.request.request import WebhookRequest, query_parameters
 from runtime.webhooks.request.static_response import StaticAnswer
 
 # The token is signed for anyone who asks, so its characters cannot form a body or a template's text.

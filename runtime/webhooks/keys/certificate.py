@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.x509.oid import NameOID
 
 from runtime.webhooks.keys.encoding import canonical_base64, read_pem
-from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.refusal import RefusedRequest
 
 _CHAIN = 8
 _MINIMUM_RSA = 2048
@@ -27,22 +27,22 @@ def signing_key(document: bytes, now: float, names: re.Pattern[str]) -> rsa.RSAP
     It must be valid at `now` (Unix seconds), have a name that `names` matches fully, and not be a CA certificate. Each
     further certificate must be valid and have issued the one before it. The root is not checked: the document is
     trusted because it was fetched over a verified connection to the sender's own host, and a sender's file seldom
-    contains the whole chain. Raises `Refused` `untrusted_certificate`.
+    contains the whole chain. Raises `RefusedRequest` `untrusted_certificate`.
     """
     chain = _certificates(document)
     leaf, moment = chain[0], datetime.fromtimestamp(now, UTC)
     if not all(each.not_valid_before_utc <= moment <= each.not_valid_after_utc for each in chain):
-        raise Refused("untrusted_certificate")
+        raise RefusedRequest("untrusted_certificate")
     if not any(names.fullmatch(name) for name in _names(leaf)) or _is_authority(leaf):
-        raise Refused("untrusted_certificate")
+        raise RefusedRequest("untrusted_certificate")
     for issued, issuer in pairwise(chain):
         try:
             issued.verify_directly_issued_by(issuer)
         except (ValueError, TypeError, InvalidSignature):
-            raise Refused("untrusted_certificate") from None
+            raise RefusedRequest("untrusted_certificate") from None
     key = leaf.public_key()
     if not isinstance(key, rsa.RSAPublicKey) or key.key_size < _MINIMUM_RSA:
-        raise Refused("untrusted_certificate")
+        raise RefusedRequest("untrusted_certificate")
     return key
 
 
@@ -56,10 +56,10 @@ def holds(key: rsa.RSAPublicKey, signature: bytes, message: bytes) -> bool:
 
 
 def read_signature(text: object) -> bytes:
-    """Decode a signature in canonical padded base64. Raises `Refused` `malformed_signature`."""
+    """Decode a signature in canonical padded base64. Raises `RefusedRequest` `malformed_signature`."""
     raw = canonical_base64(text) if isinstance(text, str) else None
     if not raw:
-        raise Refused("malformed_signature")
+        raise RefusedRequest("malformed_signature")
     return raw
 
 
@@ -82,9 +82,9 @@ def _certificates(document: bytes) -> tuple[x509.Certificate, ...]:
     try:
         chain = x509.load_pem_x509_certificates(document)
     except ValueError:
-        raise Refused("untrusted_certificate") from None
+        raise RefusedRequest("untrusted_certificate") from None
     if not 0 < len(chain) <= _CHAIN:
-        raise Refused("untrusted_certificate")
+        raise RefusedRequest("untrusted_certificate")
     return tuple(chain)
 
 

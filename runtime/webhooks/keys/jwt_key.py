@@ -14,7 +14,7 @@ from jwt.exceptions import InvalidKeyError
 from runtime.webhooks.keys.encoding import read_pem
 from runtime.webhooks.keys.shared_secret import text_key
 from runtime.webhooks.request.payload import decode_json
-from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.refusal import RefusedRequest
 
 FAMILIES = (
     ("HS256", "HS384", "HS512"),
@@ -95,7 +95,7 @@ def _pem_keys(text: bytes, algorithms: Sequence[str]) -> tuple[JwtKey, ...]:
 def _keys_of_set(text: bytes, algorithms: Sequence[str]) -> tuple[JwtKey, ...]:
     try:
         given = decode_json(text)
-    except Refused:
+    except RefusedRequest:
         raise ValueError("the secret is not JSON that can be read") from None
     members = given.get("keys", [given]) if isinstance(given, dict) else []
     found = []

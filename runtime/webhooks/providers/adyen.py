@@ -11,7 +11,7 @@ import msgspec
 from runtime.webhooks.keys.shared_secret import hex_key
 from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.payload import decode_json
-from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.refusal import RefusedRequest
 from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.request.static_response import StaticAnswer
 from runtime.webhooks.schemes.hmac import Signing
@@ -42,12 +42,12 @@ class SignedItems(Scheme):
                 more = item.get("additionalData")
                 signature = more.get("hmacSignature") if isinstance(more, dict) else None
                 if not isinstance(signature, str) or not signature:
-                    raise Refused("missing_signature")
+                    raise RefusedRequest("missing_signature")
                 mac, index = _SIGNING.match(keys, [_message(item)], [signature])
                 macs.append(mac)
                 used.add(index)
             if len(used) != 1:
-                raise Refused("signature_mismatch")
+                raise RefusedRequest("signature_mismatch")
             return Match(macs[0] if len(macs) == 1 else hashlib.sha256(b"".join(macs)).digest(), None, used.pop())
 
         return verify
@@ -60,35 +60,35 @@ class SignedItems(Scheme):
                 more = item.get("additionalData")
                 signature = _SIGNING.write(key, _message(item))
                 item["additionalData"] = {**(more if isinstance(more, dict) else {}), "hmacSignature": signature}
-        except Refused:
+        except RefusedRequest:
             raise ValueError("the body must be a standard Adyen notification") from None
         return msgspec.json.encode(value)
 
 
 def _items(value: object) -> list[dict[str, object]]:
-    """Return the items of a notification, at least one. Raises `Refused`."""
+    """Return the items of a notification, at least one. Raises `RefusedRequest`."""
     held = value.get("notificationItems") if isinstance(value, dict) else None
     if not isinstance(held, list) or not 0 < len(held) <= _ITEMS:
-        raise Refused("missing_signature")
+        raise RefusedRequest("missing_signature")
     items = [each.get("NotificationRequestItem") if isinstance(each, dict) else None for each in held]
     found = [item for item in items if isinstance(item, dict)]
     if len(found) < len(items):
-        raise Refused("missing_signature")
+        raise RefusedRequest("missing_signature")
     return found
 
 
 def _message(item: dict[str, object]) -> bytes:
-    """Return the signed text of an item. Raises `Refused` for fields of another type."""
+    """Return the signed text of an item. Raises `RefusedRequest` for fields of another type."""
     amount = item.get("amount")
     if not isinstance(amount, dict):
-        raise Refused("malformed_signature")
+        raise RefusedRequest("malformed_signature")
     parts: list[str] = []
     for name in _FIELDS:
         part = (amount if name in _AMOUNT else item).get(name, "")
         if name == "value" and isinstance(part, int) and not isinstance(part, bool):
             part = str(part)
         if not isinstance(part, str) or (":" in part and name != "merchantReference"):
-            raise Refused("malformed_signature")
+            raise RefusedRequest("malformed_signature")
         parts.append(part)
     return ":".join(parts).encode("utf-8", "surrogatepass")
 

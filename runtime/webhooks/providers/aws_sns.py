@@ -18,9 +18,9 @@ from dslc.blocks.values.types import SINGLE, Form
 from runtime.webhooks.handshakes.handshake import HandshakeResponder
 from runtime.webhooks.keys.certificate import holds, private_key, read_signature, signing_key, write_signature
 from runtime.webhooks.providers.jwt import listed
-from runtime.webhooks.providers.provider import Provider, SummaryField
+from runtime.webhooks.providers.provider import MIB, Provider, SummaryField
 from runtime.webhooks.request.payload import Payload, decode_json
-from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.refusal import RefusedRequest
 from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.request.static_response import StaticAnswer
 from runtime.webhooks.schemes.scheme import CannotSign, Check, KeyNeeded, Match, Scheme, UnsignedRequest
@@ -53,7 +53,7 @@ def canonical(message: Mapping[str, Any]) -> bytes:
     """Return the signed text of a message: names and values, a line each, in the order of the names.
 
     A line break in a value would move the borders between them. Only `Message` may contain line breaks, since it is the
-    first. Raises `Refused`.
+    first. Raises `RefusedRequest`.
     """
     names = _SIGNED.get(str(message.get("Type")), ())
     lines: list[str] = []
@@ -62,10 +62,10 @@ def canonical(message: Mapping[str, Any]) -> bytes:
         if name == "Subject" and value is None:
             continue
         if not isinstance(value, str) or (name != "Message" and "\n" in value):
-            raise Refused("malformed_signature")
+            raise RefusedRequest("malformed_signature")
         lines += (name, value)
     if not lines:
-        raise Refused("malformed_signature")
+        raise RefusedRequest("malformed_signature")
     return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogatepass")
 
 
@@ -92,19 +92,19 @@ class SnsSignature(Scheme):
         def verify(request: WebhookRequest, now: float) -> Match:
             message = decode_json(request.body)
             if not isinstance(message, dict) or not message.get("Signature"):
-                raise Refused("missing_signature")
+                raise RefusedRequest("missing_signature")
             text = canonical(message)
             if message.get("SignatureVersion") != "2":
-                raise Refused("outdated_signature")
+                raise RefusedRequest("outdated_signature")
             host = self._hosts.get(message["TopicArn"])
             if host is None:
-                raise Refused("unwanted_sender")
+                raise RefusedRequest("unwanted_sender")
             signature, url = read_signature(message["Signature"]), _certificate_url(message.get("SigningCertURL"), host)
             document = request.keys(url)
             if document is None:
                 raise KeyNeeded(url, named=True)
             if not holds(signing_key(document, now, _NAMES), signature, text):
-                raise Refused("signature_mismatch")
+                raise RefusedRequest("signature_mismatch")
             time = read_time(message["Timestamp"], "rfc3339")
             check_fresh(time, now, self.tolerance)
             return Match(hashlib.sha256(text).digest(), int(time), 0, url)
@@ -131,10 +131,10 @@ class SnsSignature(Scheme):
 
 
 def _certificate_url(text: object, host: str) -> str:
-    """Return the URL if it is a file of `host` in canonical form. Raises `Refused`."""
+    """Return the URL if it is a file of `host` in canonical form. Raises `RefusedRequest`."""
     start = f"https://{host}"
     if not isinstance(text, str) or not text.startswith(start) or not _FILE.fullmatch(text[len(start) :]):
-        raise Refused("malformed_signature")
+        raise RefusedRequest("malformed_signature")
     return text
 
 
@@ -214,6 +214,8 @@ AWS_SNS = Provider(
     doc_url="https://docs.aws.amazon.com/sns/latest/dg/sns-verify-signature-of-message.html",
     scheme=SnsSignature(),
     content_type="text/plain; charset=UTF-8",
+    # https://docs.aws.amazon.com/sns/latest/dg/large-message-payloads.html: 256 KiB of text, quoted in JSON
+    body_limit=MIB,
     decoder=signed_members,
     handshake=Confirmation(),
     event=("$.Type",),

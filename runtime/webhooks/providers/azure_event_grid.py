@@ -13,7 +13,7 @@ from dslc.blocks.values.types import Form, HeaderName, Relation
 from runtime.webhooks.handshakes.cloud_events import Permission
 from runtime.webhooks.handshakes.handshake import ByMethod, HandshakeResponder, safe_challenge
 from runtime.webhooks.providers.jwt import Texts
-from runtime.webhooks.providers.provider import Provider, SummaryField
+from runtime.webhooks.providers.provider import MIB, Provider, SummaryField
 from runtime.webhooks.request.payload import Payload
 from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.request.static_response import StaticAnswer
@@ -90,6 +90,8 @@ AZURE_EVENT_GRID = Provider(
     scheme=Token(header="X-Webhook-Token"),
     # Its own schema validates with an event; CloudEvents, single or in a list, with OPTIONS.
     handshake=ByMethod((Validation(), Permission())),
+    # https://learn.microsoft.com/en-us/azure/event-grid/event-schema: 1 MB, and its envelope
+    body_limit=2 * MIB,
     event=("$[0].eventType", "$.type", "$[0].type"),
     # A CloudEvent's id is unique within its source (CloudEvents 1.0, `id`).
     delivery_id=("$.source + $.id", "$[*].source + $[*].id", "$[*].id"),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from runtime.webhooks.keys.shared_secret import text_key
 from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.headers import Headers
-from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.refusal import RefusedRequest
 from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.schemes.hmac import Signing
 from runtime.webhooks.schemes.scheme import Check, Match, Scheme, UnsignedRequest
@@ -57,27 +57,27 @@ class SignedHeaders(Scheme):
 
 
 def _fields(value: str) -> tuple[str, str, str]:
-    """Return timestamp, names and signature of the header, each once. Raises `Refused`."""
+    """Return timestamp, names and signature of the header, each once. Raises `RefusedRequest`."""
     found: dict[str, str] = {}
     for each in value.split(","):
         key, equals, text = each.partition("=")
         if not equals or key in found:
-            raise Refused("malformed_signature" if not equals else "ambiguous_signature")
+            raise RefusedRequest("malformed_signature" if not equals else "ambiguous_signature")
         found[key] = text
     if "t" not in found:
-        raise Refused("missing_timestamp")
+        raise RefusedRequest("missing_timestamp")
     names = found.get("h", "")
     if not found.get("v1") or not _NAMES.fullmatch(names):
-        raise Refused("malformed_signature")
+        raise RefusedRequest("malformed_signature")
     if _ID not in names.split(" "):
-        raise Refused("missing_id")
+        raise RefusedRequest("missing_id")
     return found["t"], names, found["v1"]
 
 
 def _message(timestamp: str, names: str, headers: Headers, body: bytes) -> bytes:
     values = [headers.required(name, "missing_id") for name in names.split(" ")]
     if "." in values[names.split(" ").index(_ID)]:
-        raise Refused("malformed_id")
+        raise RefusedRequest("malformed_id")
     return ".".join((timestamp, names, *values, "")).encode("utf-8", "surrogatepass") + body
 
 

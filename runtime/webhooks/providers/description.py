@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from dslc.blocks.setting import settings_of
+from dslc.blocks.values.quantity import format_size
 from runtime.webhooks.keys.public_key import ed25519_key
 from runtime.webhooks.keys.shared_secret import base64_key, hex_key, text_key
 from runtime.webhooks.providers.provider import Provider
@@ -31,8 +32,9 @@ class ProviderDescription(NamedTuple):
 
     `proof`: the signature scheme. `places`: the headers with proof, time and id; empty if they are in the body.
     `secret`: the meaning of the sender's secret. `tolerance`: seconds that a signed time may differ from now. `event`:
-    the source of the event. `told_apart_by`: the source of a delivery's identity. `handshake`: request and answer of a
-    handshake. `options`: the names of options. `doc_url`: the sender's documentation.
+    the source of the event. `told_apart_by`: the source of a delivery's identity. `body_limit`: the maximum size of a
+    body. `handshake`: request and answer of a handshake. `options`: the names of options. `doc_url`: the sender's
+    documentation.
     """
 
     name: str
@@ -45,6 +47,7 @@ class ProviderDescription(NamedTuple):
     tolerance: float | None
     event: str | None
     told_apart_by: str | None
+    body_limit: str
     handshake: str | None
     options: tuple[str, ...]
 
@@ -62,6 +65,7 @@ def describe(row: Provider) -> ProviderDescription:
         tolerance=row.scheme.tolerance,
         event=_event(row),
         told_apart_by=_identity(row),
+        body_limit=format_size(row.body_limit),
         handshake=_handshake(row),
         options=() if row.options is None else tuple(each.name for each in settings_of(row.options)),
     )

@@ -4,23 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from runtime.webhooks.keys.shared_secret import base64_key
-from runtime.webhooks.providers.provider import Provider, SummaryField
-from runtime.webhooks.schemes.hmac import Hmac
+from runtime.webhooks.providers.provider import MIB, Provider, SummaryField
+from runtime.webhooks.providers.standard_webhooks import symmetric
 from runtime.webhooks.schemes.secret_prefix import SecretPrefixScheme
-from runtime.webhooks.schemes.signature_header import ListHeader
 from runtime.webhooks.schemes.token import Token
 
-_SIGNED = Hmac(
-    header="webhook-signature",
-    form=ListHeader("v1,", " "),
-    encoding="base64",
-    payload="{id}.{timestamp}.{body}",
-    timestamp_header="webhook-timestamp",
-    id_header="webhook-id",
-    tolerance=300,
-    key=base64_key,
-)
+_SIGNED = symmetric()
 
 GITLAB = Provider(
     name="gitlab",
@@ -29,6 +18,8 @@ GITLAB = Provider(
     "the secret token, which GitLab sends and does not sign with.",
     doc_url="https://docs.gitlab.com/user/project/integrations/webhooks/",
     scheme=SecretPrefixScheme(((b"whsec_", _SIGNED),), Token(header="X-Gitlab-Token")),
+    # https://gitlab.com/gitlab-org/gitlab/-/merge_requests/38687
+    body_limit=25 * MIB,
     event=("header:X-Gitlab-Event",),
     sample_event="Push Hook",
     # Both are the same for every attempt and have the same value; the first is signed if there is a signature.

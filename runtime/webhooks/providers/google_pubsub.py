@@ -8,7 +8,7 @@ from pydantic import Field
 
 from dslc.blocks.options import Options
 from runtime.webhooks.providers.jwt import Texts
-from runtime.webhooks.providers.provider import Provider, SummaryField
+from runtime.webhooks.providers.provider import MIB, Provider, SummaryField
 from runtime.webhooks.schemes.jwt import Jwt
 
 _SCHEME = Jwt(
@@ -47,6 +47,8 @@ GOOGLE_PUBSUB = Provider(
     doc="Authenticated push subscriptions of Google Cloud Pub/Sub. The token proves the sender, not the content.",
     doc_url="https://docs.cloud.google.com/pubsub/docs/authenticate-push-subscriptions",
     scheme=_SCHEME,
+    # https://docs.cloud.google.com/pubsub/quotas#resource_limits: 10 MB of data, in base64
+    body_limit=14 * MIB,
     event=("$.message.attributes.eventType",),
     delivery_id=("$.message.messageId",),
     summary_fields=(

@@ -11,9 +11,17 @@ from pydantic import BeforeValidator, Field
 from dslc.blocks.options import Options
 from dslc.blocks.values.types import SINGLE, Duration, Form, Relation, Url
 from runtime.webhooks.keys.jwt_key import FAMILIES
-from runtime.webhooks.providers.custom import EVENT_HEADER, ID_HEADER, OneHeader, identified
+from runtime.webhooks.providers.custom import (
+    ACCEPTED,
+    DUPLICATE_KEYS,
+    EVENT_HEADER,
+    ID_HEADER,
+    DuplicateKeys,
+    OneHeader,
+    decoded,
+    identified,
+)
 from runtime.webhooks.providers.provider import Provider
-from runtime.webhooks.request.payload import json_or_form
 from runtime.webhooks.schemes.jwt import Jwt
 
 Algorithm = Literal[
@@ -77,6 +85,7 @@ class JwtOptions(Options):
     )
     event_header: OneHeader | None = EVENT_HEADER
     id_header: OneHeader | None = ID_HEADER
+    duplicate_keys: DuplicateKeys = DUPLICATE_KEYS
 
 
 def configure(row: Provider, options: JwtOptions) -> Provider:
@@ -93,7 +102,7 @@ def configure(row: Provider, options: JwtOptions) -> Provider:
         body_claim=options.body_claim,
     )
     described = replace(row, scheme=scheme, keyless=options.jwks_url is not None)
-    return identified(described, options.event_header, options.id_header)
+    return identified(decoded(described, options.duplicate_keys), options.event_header, options.id_header)
 
 
 JWT = Provider(
@@ -102,7 +111,7 @@ JWT = Provider(
     doc="Any sender with a JSON Web Token. The secret is the HMAC key, or a public key as PEM or JWK.",
     doc_url="https://www.rfc-editor.org/rfc/rfc7519",
     scheme=Jwt(),
-    decoder=json_or_form("payload", plain=True),
+    decoder=ACCEPTED,
     options=JwtOptions,
     configure=configure,
     event_by="event_header",

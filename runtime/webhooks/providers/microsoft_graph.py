@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from runtime.webhooks.handshakes.handshake import HandshakeResponder, query_parameters
+from runtime.webhooks.handshakes.handshake import HandshakeResponder
 from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.payload import Payload
-from runtime.webhooks.request.request import WebhookRequest
+from runtime.webhooks.request.request import WebhookRequest, query_parameters
 from runtime.webhooks.request.static_response import StaticAnswer
 from runtime.webhooks.schemes.token import BodyToken, without
 
@@ -18,7 +18,8 @@ _TOKEN = re.compile(r"[A-Za-z0-9 .:;,()_+/=-]{1,1024}")
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """Answer an empty POST whose query has one `validationToken` with this token as plain text."""
+    """Answer an empty POST whose query has one `validationToken` with this token as plain text. SharePoint writes the
+    name in lower case."""
 
     signed: bool = False
     methods: tuple[str, ...] = ("POST",)
@@ -29,10 +30,11 @@ class Validation:
 
     def responder(self, secrets: tuple[bytes, ...]) -> HandshakeResponder:
         def respond(request: WebhookRequest, payload: Payload) -> StaticAnswer | None:
-            token = query_parameters(request.query).get("validationToken", "")
-            if request.body or not _TOKEN.fullmatch(token):
+            parameters = query_parameters(request.query).items()
+            tokens = [value for name, value in parameters if name.lower() == "validationtoken"]
+            if request.body or len(tokens) != 1 or not _TOKEN.fullmatch(tokens[0]):
                 return None
-            return StaticAnswer(body=token.encode())
+            return StaticAnswer(body=tokens[0].encode())
 
         return respond
 

@@ -13,7 +13,7 @@ from dslc.blocks.values.types import HeaderName
 from runtime.webhooks.handshakes.handshake import HandshakeResponder
 from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.payload import Payload
-from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.refusal import RefusedRequest
 from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.request.static_response import StaticAnswer
 from runtime.webhooks.schemes.token import Token
@@ -38,7 +38,7 @@ class Verification:
             if challenge is None:
                 return None
             if not _CHALLENGE.fullmatch(challenge):
-                raise Refused("malformed_event")
+                raise RefusedRequest("malformed_event")
             return StaticAnswer(200, "application/json", json.dumps({"verification": challenge}).encode())
 
         return respond

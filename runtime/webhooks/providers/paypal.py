@@ -15,7 +15,7 @@ from dslc.blocks.options import Options
 from dslc.blocks.values.types import Form
 from runtime.webhooks.keys.certificate import holds, private_key, read_signature, signing_key, write_signature
 from runtime.webhooks.providers.provider import Provider, SummaryField
-from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.refusal import RefusedRequest
 from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.schemes.scheme import CannotSign, Check, KeyNeeded, Match, Scheme, UnsignedRequest
 from runtime.webhooks.schemes.timestamp import check_fresh, read_time, write_time
@@ -51,16 +51,16 @@ class PayPalSignature(Scheme):
             time = headers.required("paypal-transmission-time", "malformed_signature")
             url = _URL.fullmatch(headers.required("paypal-cert-url", "malformed_signature"))
             if not _ID.fullmatch(identity) or url is None or bool(url[1]) != self.sandbox:
-                raise Refused("malformed_signature")
+                raise RefusedRequest("malformed_signature")
             if headers.required("paypal-auth-algo", "malformed_signature") != "SHA256withRSA":
-                raise Refused("outdated_signature")
+                raise RefusedRequest("outdated_signature")
             sent = read_time(time, "rfc3339")
             document = request.keys(url[0])
             if document is None:
                 raise KeyNeeded(url[0], named=True)
             text = self._text(identity, time, request.body)
             if not holds(signing_key(document, now, _NAMES), signature, text):
-                raise Refused("signature_mismatch")
+                raise RefusedRequest("signature_mismatch")
             check_fresh(sent, now, self.tolerance)
             return Match(hashlib.sha256(text).digest(), int(sent), 0, url[0])
 

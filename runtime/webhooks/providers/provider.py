@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
@@ -12,10 +12,13 @@ from dslc.blocks.setting import settings_of
 from dslc.blocks.values.secret import is_reference, valid_secret
 from runtime.secrets.secret import Secret
 from runtime.webhooks.handshakes.handshake import Handshake
+from runtime.webhooks.request.content import Compression
 from runtime.webhooks.request.field_source import header_name
 from runtime.webhooks.request.payload import Decoder, Payload, decode_json
 from runtime.webhooks.request.static_response import StaticAnswer
 from runtime.webhooks.schemes.scheme import Scheme
+
+MIB: Final = 1024 * 1024
 
 
 class SummaryField(NamedTuple):
@@ -40,6 +43,15 @@ class Provider:
     accepted delivery if it cannot be 202 with its id. `sample_event`: the event of a test delivery, if the event is in
     a header and none is given.
 
+    `body_limit`: the maximum bytes of a body, unless the webhook sets its own: the largest that the sender's
+    documentation allows, up to 25 MiB, with the address of the page beside it. The default is that of nginx, behind
+    which most receivers are, so a sender that names no limit seldom exceeds it.
+
+    `decoder`: the reading of a body. That of a row with options reads deliveries that a webhook has accepted, whatever
+    its options are.
+
+    `compression`: which bytes of a compressed body the sender signs; None for a sender that compresses nothing.
+
     `options`: the model of the row's own settings, frozen; `configure(row, options)` returns this row with the options
     applied, so all other code sees plain rows. `signed_by`: the option with the template of the signed text. `extra`:
     the package extra that must be installed.
@@ -61,6 +73,8 @@ class Provider:
     doc_url: str | None = None
     methods: tuple[str, ...] = ("POST",)
     content_type: str = "application/json"
+    body_limit: int = MIB
+    compression: Compression | None = None
     decoder: Decoder = decode_json
     handshake: Handshake | None = None
     answer: StaticAnswer | None = None

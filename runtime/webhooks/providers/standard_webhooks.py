@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Final
 
 from runtime.webhooks.keys.public_key import ed25519_key
 from runtime.webhooks.keys.shared_secret import base64_key, text_key
@@ -18,7 +19,7 @@ from runtime.webhooks.schemes.secret_prefix import SecretPrefixScheme
 from runtime.webhooks.schemes.signature_header import ListHeader
 
 
-def _symmetric(family: str = "webhook", key: Callable[[bytes], bytes] = base64_key) -> Hmac:
+def symmetric(family: str = "webhook", key: Callable[[bytes], bytes] = base64_key) -> Hmac:
     """Return the symmetric scheme, with headers of one family only: `webhook-id` and `svix-signature` are never
     mixed."""
     return Hmac(
@@ -63,7 +64,7 @@ STANDARD_WEBHOOKS = Provider(
     "the public key `whpk_…` of a sender that signs with Ed25519.",
     doc_url="https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md",
     scheme=SecretPrefixScheme(
-        tuple((prefix, _ASYMMETRIC) for prefix in (b"whpk_", b"whsk_", b"-----BEGIN")), _symmetric()
+        tuple((prefix, _ASYMMETRIC) for prefix in (b"whpk_", b"whsk_", b"-----BEGIN")), symmetric()
     ),
     event=("$.type",),
     delivery_id=("header:webhook-id",),
@@ -75,7 +76,7 @@ SVIX = replace(
     title="Svix",
     doc="Any sender that delivers through Svix, with headers that begin with `svix-`.",
     doc_url="https://docs.svix.com/receiving/verifying-payloads/how",
-    scheme=_symmetric("svix"),
+    scheme=symmetric("svix"),
     delivery_id=("header:svix-id",),
 )
 
@@ -115,7 +116,7 @@ OPENAI = replace(
     title="OpenAI",
     doc="Events of background responses, batches, evaluations and fine-tuning at OpenAI.",
     doc_url="https://platform.openai.com/docs/guides/webhooks",
-    scheme=_symmetric(key=openai_key),
+    scheme=symmetric(key=openai_key),
     key_form="base64 of the key behind `whsec_`, else its text",
     summary_fields=(SummaryField("object", ("$.data.id",)), SummaryField("event", ("$.id",))),
 )
@@ -126,7 +127,7 @@ REPLICATE = replace(
     title="Replicate",
     doc="Predictions and trainings at Replicate.",
     doc_url="https://replicate.com/docs/webhooks",
-    scheme=_symmetric(),
+    scheme=symmetric(),
     event=("$.status",),
     summary_fields=(
         SummaryField("prediction", ("$.id",)),
@@ -143,7 +144,7 @@ SUPABASE = replace(
     title="Supabase Auth",
     doc="Supabase's hooks of Auth, whose secret is shown as `v1,whsec_…`. Its database webhooks are not signed.",
     doc_url="https://supabase.com/docs/guides/auth/auth-hooks",
-    scheme=_symmetric(),
+    scheme=symmetric(),
     event=("$.email_data.email_action_type",),
     # Auth waits for the answer: an object, empty to change nothing.
     answer=StaticAnswer(200, "application/json", b"{}"),
@@ -161,7 +162,7 @@ POLAR = replace(
     title="Polar",
     doc="Events of Polar. The whole secret is the key, or it is base64 of it.",
     doc_url="https://docs.polar.sh/integrate/webhooks",
-    scheme=replace(_symmetric(key=text_key), other_key=_decoded),
+    scheme=replace(symmetric(key=text_key), other_key=_decoded),
     summary_fields=(
         SummaryField("id", ("$.data.id",)),
         SummaryField("status", ("$.data.status",)),
@@ -171,3 +172,5 @@ POLAR = replace(
         SummaryField("email", ("$.data.customer.email", "$.data.email")),
     ),
 )
+
+SENDERS: Final = (STANDARD_WEBHOOKS, SVIX, CLERK, RESEND, OPENAI, REPLICATE, SUPABASE, POLAR)

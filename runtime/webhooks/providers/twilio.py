@@ -15,7 +15,7 @@ from dslc.blocks.block import GroupModel
 from runtime.webhooks.keys.shared_secret import text_key
 from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.payload import decode_form, json_or_form
-from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.refusal import RefusedRequest
 from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.request.static_response import StaticAnswer
 from runtime.webhooks.schemes.hmac import Signing
@@ -29,6 +29,9 @@ _FORM = "application/x-www-form-urlencoded"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormUrl(Scheme):
     """HMAC over the URL followed by the form's fields, sorted by name, with no separators between names and values.
+
+    The query is that of the request if it has one, else that of the declared URL: the signature covers it, so Twilio
+    may be given a URL with parameters of a single call. By GET the fields are in the query.
 
     A body that is not a form is signed by its SHA-256, which Twilio puts into the query as `bodySHA256` and signs with
     the URL; without it the request is refused, since nothing would cover the body. If the hash is present it must be
@@ -62,31 +65,34 @@ class FormUrl(Scheme):
     def sign(self, secret: bytes, unsigned: UnsignedRequest) -> list[tuple[str, str]]:
         try:
             message = (unsigned.url or "") + _fields(unsigned.body)
-        except Refused:
+        except RefusedRequest:
             raise ValueError("the body is not a form, as Twilio's are") from None
         return [(_HEADER, Signing(self.algorithm, "base64").write(secret, message.encode()))]
 
 
 def _parts(request: WebhookRequest) -> tuple[str, str]:
-    """Return the URL as Twilio called it, and the fields that are signed after it. Raises `Refused`."""
-    url, given = request.url or "", parse_qs(request.query).get(_HASH)
-    if given is not None and len(given) == 1:
-        url += f"{'&' if '?' in url else '?'}{_HASH}={given[0]}"
+    """Return the URL as Twilio called it, and the fields that are signed after it. Raises `RefusedRequest`."""
+    url = request.url or ""
+    if request.query:
+        url = f"{url.partition('?')[0]}?{request.query}"
+    if request.method == "GET":
+        if request.body:
+            raise RefusedRequest("signature_mismatch")
+        return url, ""
     hashes = parse_qs(urlsplit(url).query).get(_HASH)
-    if hashes is not None or given is not None:
-        hashes = hashes or []
+    if hashes is not None:
         expected = hashlib.sha256(request.body).hexdigest()
         if len(hashes) != 1 or not hmac.compare_digest(hashes[0].encode("utf-8", "surrogatepass"), expected.encode()):
-            raise Refused("signature_mismatch")
+            raise RefusedRequest("signature_mismatch")
         return url, ""
     media = (request.headers.get("content-type") or _FORM).partition(";")[0].strip().lower()
     if media != _FORM and request.body:
-        raise Refused("signature_mismatch")
+        raise RefusedRequest("signature_mismatch")
     try:
         return url, _fields(request.body)
-    except Refused:
+    except RefusedRequest:
         # Twilio never sends this; it is refused like any other wrong body.
-        raise Refused("signature_mismatch") from None
+        raise RefusedRequest("signature_mismatch") from None
 
 
 def _fields(body: bytes) -> str:
@@ -128,9 +134,11 @@ def _configure(row: Provider, options: TwilioOptions) -> Provider:
 TWILIO = Provider(
     name="twilio",
     title="Twilio",
-    doc="Messages, calls and events of Twilio. It signs the URL, so `public_url` is needed, and with SHA-1 by default.",
+    doc="Messages, calls and events of Twilio, by POST or GET. It signs the URL, so `public_url` is needed, and with "
+    "SHA-1 by default.",
     doc_url="https://www.twilio.com/docs/usage/security",
     scheme=FormUrl(),
+    methods=("POST", "GET"),
     content_type=_FORM,
     decoder=json_or_form("payload", plain=True),
     event=("$.EventType", "$.MessageStatus", "$.SmsStatus", "$.CallStatus", "$[0].type"),

@@ -16,7 +16,7 @@ from runtime.clock import Clock
 from runtime.http.client_network import network
 from runtime.webhooks.receiving.client_address import client_address, is_allowed, is_proxied
 from runtime.webhooks.request.headers import Headers
-from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.refusal import RefusedRequest
 from runtime.webhooks.routing.route import Route
 
 log = structlog.get_logger("symbiont.receiver")
@@ -42,6 +42,11 @@ class Origin(NamedTuple):
     """The sender's, as far as known."""
     hidden: bool
     """True: the address is that of a proxy that is not trusted, so all senders behind it share it."""
+
+    @property
+    def sender(self) -> str | None:
+        """The address, if it is not shared."""
+        return None if self.hidden else self.address
 
 
 class AddressLimit:
@@ -71,11 +76,12 @@ class AddressLimit:
         return Origin(None if self._trusted else peer, False)
 
     def check(self, origin: Origin, route: Route | None) -> None:
-        """Raise `Refused` if nothing more is to be read from `origin`: `address_limited` or `address_not_allowed`."""
+        """Raise `RefusedRequest` if nothing more is to be read from `origin`: `address_limited` or
+        `address_not_allowed`."""
         if self._refused and self._limit:
             self._check_rate(origin, route)
         if route is not None and route.allow_from and not is_allowed(origin.address, route.allow_from):
-            raise Refused("address_not_allowed")
+            raise RefusedRequest("address_not_allowed")
 
     def refused(self, origin: Origin, status: int) -> None:
         """Note that a request from `origin` was refused with `status`."""
@@ -115,7 +121,7 @@ class AddressLimit:
             return
         if route is not None and now - self._known.get((key, route.name), -KNOWN_SECONDS) < KNOWN_SECONDS:
             return
-        raise Refused("address_limited", fields=b"Retry-After: %d\r\n" % max(1, -int(-left // 1)))
+        raise RefusedRequest("address_limited", fields=b"Retry-After: %d\r\n" % max(1, -int(-left // 1)))
 
     def _say(self) -> None:
         """Log once that all senders behind a proxy look alike."""

@@ -18,7 +18,7 @@ from runtime.crypto import SealedBytes
 from runtime.database import bulk
 from runtime.database.connection import Database
 from runtime.database.errors import Collision
-from runtime.database.group_commit import Plain, Stage
+from runtime.database.group_commit import PlainWrites, Stage
 from runtime.database.schema import bodies, deliveries, replay_keys
 from runtime.database.sealed import Seal
 from runtime.errors import Retry
@@ -56,7 +56,7 @@ class Full(Busy):
     reason = "inbox_full"
 
 
-class First(NamedTuple):
+class Original(NamedTuple):
     """The stored delivery that already has the id."""
 
     delivery_id: str
@@ -162,7 +162,7 @@ class Admission:
                 if decision.verdict == "accepted":
                     accepted.append(entry)
                     if entry.identity:
-                        firsts[entry.identity] = First(entry.delivery_id, QUEUED)
+                        firsts[entry.identity] = Original(entry.delivery_id, QUEUED)
                     if entry.key:
                         seen[entry.key] = entry.delivery_id
             elif verdict == "repeated" and first is not None:
@@ -179,7 +179,7 @@ class Admission:
             self._queue_again(connection, again)
         return decisions
 
-    def _plainly(self, entries: Sequence[PendingDelivery]) -> Plain[Decision] | None:
+    def _plainly(self, entries: Sequence[PendingDelivery]) -> PlainWrites[Decision] | None:
         """Return statements that store all deliveries, to be rolled back if one is a repeat or a replay. None if
         `_admit` has to decide: if limits are counted, or a replay key may have been deleted."""
         if any([entry.limits or entry.forgotten for entry in entries]):  # noqa: C419 - a list is quicker
@@ -189,7 +189,7 @@ class Admission:
             *bulk.inserting("sqlite", replay_keys, _KEY_COLUMNS, _keys(entries)),
             *bulk.inserting("sqlite", bodies, _BODY_COLUMNS, self._bodies(_with_bodies(entries))),
         ]
-        return Plain(statements, [entry.accepted() for entry in entries])
+        return PlainWrites(statements, [entry.accepted() for entry in entries])
 
     def _insert(self, connection: Connection, accepted: list[PendingDelivery]) -> None:
         """Store the accepted rows, their bodies and their replay keys.
@@ -263,7 +263,7 @@ def _keys(entries: Sequence[PendingDelivery]) -> list[tuple[Any, ...]]:
     )
 
 
-def decide(first: First | None, *, seen: bool) -> Verdict:
+def decide(first: Original | None, *, seen: bool) -> Verdict:
     """Return the verdict. `first`: the delivery with this id; `seen`: this request's replay key is known.
 
     The id is checked first: a sender's retry may be byte for byte the same request, and gets the first one's answer.
@@ -273,10 +273,10 @@ def decide(first: First | None, *, seen: bool) -> Verdict:
     return "replayed" if seen else "accepted"
 
 
-def _firsts(connection: Connection, entries: Sequence[PendingDelivery]) -> dict[tuple[str, str, str] | None, First]:
+def _firsts(connection: Connection, entries: Sequence[PendingDelivery]) -> dict[tuple[str, str, str] | None, Original]:
     wanted = [entry.identity for entry in entries if entry.identity]
     rows = bulk.find(connection, deliveries, _IDENTITY, ("id", "state"), wanted)
-    return {(row[0], row[1], row[2]): First(row[3], row[4]) for row in rows}
+    return {(row[0], row[1], row[2]): Original(row[3], row[4]) for row in rows}
 
 
 def _seen(connection: Connection, entries: Sequence[PendingDelivery]) -> dict[tuple[str, str, bytes] | None, str]:

@@ -19,48 +19,50 @@ from runtime.http.error import HttpError
 from runtime.http.request import Request
 from runtime.http.response import Response, failure
 from runtime.metrics.metrics import Metrics
-from runtime.webhooks.audit.audit import Audit, chosen_headers, noted_names
+from runtime.webhooks.audit.audit import Audit, chosen_headers, noted_names, path_as_header
 from runtime.webhooks.deliveries import stored_request
-from runtime.webhooks.deliveries.delivery import Candidate, Decision, RejectedRequest
+from runtime.webhooks.deliveries.delivery import Candidate, Decision, HeaderPairs, RejectedRequest
 from runtime.webhooks.receiving import rate_limits
 from runtime.webhooks.receiving.address_limit import AddressLimit, Origin
 from runtime.webhooks.receiving.admission import Admission, Busy
 from runtime.webhooks.receiving.request_metrics import RequestMetrics
 from runtime.webhooks.receiving.response import accepted, answered, refused
+from runtime.webhooks.request.content import CODINGS, FORM, TRANSFER_HEADERS, Content, decompressed, most_content
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.payload import OFF_THE_LOOP, Payload
-from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.refusal import RefusedRequest
 from runtime.webhooks.request.request import Keys, WebhookRequest, no_keys
 from runtime.webhooks.request.static_response import StaticAnswer
 from runtime.webhooks.routing.route import Route, RouteTable
 from runtime.webhooks.schemes.scheme import KeyNeeded
-from runtime.webhooks.verification.verifier import Verified
+from runtime.webhooks.verification.verifier import VerifiedRequest
 
 log = structlog.get_logger("symbiont.receiver")
 
 HEALTH_PATH: Final = "/healthz"
 
-Judged = StaticAnswer | tuple[Verified, str | None]
+Judged = StaticAnswer | tuple[VerifiedRequest, str | None]
 """The answer to a handshake, or the verified delivery and the filter that refuses it, see `Filters.refusing`."""
 
 Fetch = Callable[[KeyNeeded, str], Awaitable[None]]
-"""Fetches the keys that a check needs, so that `Keys` has them. Raises `Refused` if they are unavailable."""
+"""Fetches the keys that a check needs, so that `Keys` has them. Raises `RefusedRequest` if they are unavailable."""
 
+_NO_ROUTE: Final = (404, 405)
 _JSON: Final = "application/json"
 _FILTERED: Final = StaticAnswer(200, _JSON, b'{"status":"filtered"}')
 _HEALTHY: Final = StaticAnswer(200, _JSON, b'{"status":"ok"}')
 
 
 async def _no_fetch(_needed: KeyNeeded, _address: str) -> None:
-    raise Refused("unavailable")
+    raise RefusedRequest("unavailable")
 
 
 class _Arrival:
     """A request and what is known about it so far, for the audit."""
 
     __slots__ = (
-        *("began", "body", "event", "headers", "id", "incoming", "key_url", "origin", "payload", "route"),
-        *("secret_index", "verified"),
+        *("began", "body", "coding", "content_type", "event", "headers", "id", "incoming", "key_url", "origin"),
+        *("payload", "route", "secret_index", "verified"),
     )
 
     def __init__(self, incoming: Request, began: float) -> None:
@@ -71,6 +73,8 @@ class _Arrival:
         self.headers = Headers.of(head.pairs, head.fields, head.repeated)
         self.route: Route | None = None
         self.body = b""
+        self.coding: str | None = None
+        self.content_type: str | None = self.headers.get("content-type")
         self.payload: Payload | None = None
         self.origin = Origin(incoming.peer, False)
         self.verified = False
@@ -86,18 +90,21 @@ class _Arrival:
     def rejected(self, verdict: str, reason: str, status: int, delivery_id: str | None = None) -> RejectedRequest:
         """Return the audit's record of a request that was not accepted."""
         route = self.route
+        headers = chosen_headers(self.headers, route.noted_headers if route else noted_names())
+        if status in _NO_ROUTE:
+            headers = path_as_header(self.incoming.head.path) + headers
         return RejectedRequest(
             verdict=verdict,
             reason=reason,
             status=status,
-            size=len(self.body),
+            size=len(self.body) or max(0, self.incoming.head.length),
             webhook=route.name if route else None,
             body_sha256=self.body_sha256() if self.body else None,
             source=self.origin.address,
             event=self.event,
             provider_delivery_id=self.id,
             delivery_id=delivery_id,
-            headers=chosen_headers(self.headers, route.noted_headers if route else noted_names()),
+            headers=headers,
             verified=self.verified,
             secret_index=self.secret_index,
             user_id=route.user_id if route else OWNER,
@@ -139,7 +146,7 @@ class Receiver:
         arrival.origin = self._addresses.origin(incoming.peer, arrival.headers)
         try:
             return await self._receive(arrival)
-        except Refused as reason:
+        except RefusedRequest as reason:
             self._note_refusal(arrival, reason.reason, reason.status)
             return refused(reason, arrival.route)
         except HttpError as problem:
@@ -147,14 +154,14 @@ class Receiver:
             return failure(problem)
         except Busy as busy:
             self._note(arrival, "refused", busy.reason, 503)
-            return refused(Refused(busy.reason), arrival.route, retry_after=busy.retry_after)
+            return refused(RefusedRequest(busy.reason), arrival.route, retry_after=busy.retry_after)
         except Unavailable:
             self._note(arrival, "refused", "unavailable", 503)
-            return refused(Refused("unavailable"), arrival.route, retry_after=5)
+            return refused(RefusedRequest("unavailable"), arrival.route, retry_after=5)
         except Exception:
             log.exception("request_failed", webhook=arrival.route and arrival.route.name)
             self._note(arrival, "refused", "internal", 500)
-            return refused(Refused("internal"), arrival.route)
+            return refused(RefusedRequest("internal"), arrival.route)
 
     def refuse(self, problem: HttpError, peer: str | None) -> Response:
         """Return the answer to a malformed request over a connection with `peer`. It counts like every refusal, and an
@@ -162,7 +169,7 @@ class Receiver:
         origin = self._addresses.unread(peer)
         try:
             self._addresses.check(origin, None)
-        except Refused as reason:
+        except RefusedRequest as reason:
             self._metrics.refused(reason.reason)
             return refused(reason, None)
         self._metrics.refused(problem.error)
@@ -177,13 +184,18 @@ class Receiver:
             if path == HEALTH_PATH and method in {"GET", "HEAD"}:
                 return answered(_HEALTHY)
             self._addresses.check(arrival.origin, None)
-            raise Refused("not_found")
+            raise RefusedRequest("not_found")
         self._addresses.check(arrival.origin, route)
-        _refuse_unread(route, method, headers)
-        arrival.body = await arrival.incoming.read(route.body_limit)
-        verifier = route.verifier
-        request = WebhookRequest(headers, arrival.body, method, route.public_url, head.query, self._keys)
-        arrival.payload = verifier.payload(request)
+        arrival.coding = _refuse_unread(route, method, headers)
+        arrival.body = await arrival.incoming.read(route.body_limit, arrival.origin.sender)
+        verifier, sent = route.verifier, arrival.body
+        if arrival.coding is not None:
+            arrival.body = await self._decompressed(arrival, arrival.coding, route.body_limit)
+        elif method == "GET" and "GET" in verifier.provider.methods:
+            arrival.body, arrival.content_type = head.query.encode(), FORM
+        signed = arrival.body if verifier.provider.compression == "content" else sent
+        request = WebhookRequest(headers, signed, method, route.public_url, head.query, self._keys)
+        arrival.payload = verifier.payload(request, Content(arrival.body, arrival.content_type))
         judged = await self._judge(arrival, route, request)
         if isinstance(judged, StaticAnswer):
             self._note(arrival, "handshake", "handshake", judged.status)
@@ -197,12 +209,21 @@ class Receiver:
         self._metrics.decided(route, candidate, decision, headers, arrival.began)
         return self._decided(arrival, verifier.provider.answer, decision)
 
+    async def _decompressed(self, arrival: _Arrival, coding: str, limit: int) -> bytes:
+        """Return the content of the body, at most `limit` bytes. Raises `RefusedRequest` and `HttpError`."""
+        room, most = arrival.incoming.room, most_content(len(arrival.body), limit)
+        room.take(most)
+        async with self._large:
+            content = await asyncio.to_thread(decompressed, arrival.body, coding, most)
+        room.give_back(most - len(content))
+        return content
+
     def _decided(self, arrival: _Arrival, answer: StaticAnswer | None, decision: Decision) -> Response:
-        """Return the answer to a decision. Raises `Refused`."""
+        """Return the answer to a decision. Raises `RefusedRequest`."""
         if decision.verdict == "limited":
-            raise Refused("rate_limited", fields=rate_limits.fields(decision.quotas, decision.retry_after))
+            raise RefusedRequest("rate_limited", fields=rate_limits.fields(decision.quotas, decision.retry_after))
         if decision.verdict == "replayed":
-            raise Refused("replayed")
+            raise RefusedRequest("replayed")
         if decision.verdict == "repeated":
             self._note(arrival, "repeated", "repeated", 202 if answer is None else answer.status, decision.delivery_id)
         response = accepted(decision.delivery_id) if answer is None else answered(answer)
@@ -220,7 +241,7 @@ class Receiver:
         self._addresses.refused(arrival.origin, 401 if reason == "key_unavailable" else status)
 
     async def _judge(self, arrival: _Arrival, route: Route, request: WebhookRequest) -> Judged:
-        """Verify the request and decide what it is; fetch keys that its check needs, once. Raises `Refused`."""
+        """Verify the request and decide what it is; fetch keys that its check needs, once. Raises `RefusedRequest`."""
         try:
             return await self._judge_once(arrival, route, request)
         except KeyNeeded as needed:
@@ -228,13 +249,13 @@ class Receiver:
         try:
             return await self._judge_once(arrival, route, request)
         except KeyNeeded as still:
-            raise Refused(still.reason) from None
+            raise RefusedRequest(still.reason) from None
 
     async def _judge_once(self, arrival: _Arrival, route: Route, request: WebhookRequest) -> Judged:
         now = self._clock.now()
         searching = route.wanted is not None and route.wanted.searching
         try:
-            if len(request.body) > OFF_THE_LOOP:
+            if len(arrival.body) > OFF_THE_LOOP:
                 async with self._large:
                     return await asyncio.to_thread(_judged, arrival, route, request, now)
             if searching:
@@ -248,7 +269,8 @@ class Receiver:
 
 
 def _judged(arrival: _Arrival, route: Route, request: WebhookRequest, now: float) -> Judged:
-    """Decide everything that depends on the request alone. Raises `Refused`, and `KeyNeeded` before verification."""
+    """Decide everything that depends on the request alone. Raises `RefusedRequest`, and `KeyNeeded` before
+    verification."""
     verifier, payload = route.verifier, arrival.payload
     assert payload is not None
     payload.sha256()
@@ -256,7 +278,7 @@ def _judged(arrival: _Arrival, route: Route, request: WebhookRequest, now: float
     if response is not None:
         return response
     if request.method not in verifier.provider.methods:
-        raise Refused("not_a_handshake")
+        raise RefusedRequest("not_a_handshake")
     match = verifier.check(request, now)
     if route.verified:
         arrival.verified, arrival.secret_index, arrival.key_url = True, match.secret_index, match.key_url
@@ -269,16 +291,27 @@ def _judged(arrival: _Arrival, route: Route, request: WebhookRequest, now: float
     return verified, None if wanted is None else wanted.refusing(verified.event, request.headers, payload)
 
 
-def _refuse_unread(route: Route, method: str, headers: Headers) -> None:
-    """Raise `Refused` for requests that can be refused without reading the body."""
+def _refuse_unread(route: Route, method: str, headers: Headers) -> str | None:
+    """Return the compression of the body, one of `CODINGS` or None. Raise `RefusedRequest` for requests that can be
+    refused without reading the body."""
     if method not in route.methods:
-        raise Refused("method_not_allowed")
-    encoding = headers.one("content-encoding", repeated="compressed_body")
-    if encoding is not None and encoding.lower() != "identity":
-        raise Refused("compressed_body")
+        raise RefusedRequest("method_not_allowed")
+    given = headers.one("content-encoding", repeated="compressed_body")
+    coding = None if given is None or given.lower() == "identity" else given.lower()
+    if coding is not None and (route.verifier.provider.compression is None or coding not in CODINGS):
+        raise RefusedRequest("compressed_body")
+    return coding
 
 
-def _candidate(arrival: _Arrival, route: Route, verified: Verified) -> Candidate:
+def _received(arrival: _Arrival, route: Route) -> HeaderPairs:
+    """Return the headers to store with the content, without secrets."""
+    received = stored_request.without_secrets(arrival.headers, route.shown_secrets, route.credentials)
+    if arrival.coding is None:
+        return received
+    return tuple(pair for pair in received if pair[0].lower() not in TRANSFER_HEADERS)
+
+
+def _candidate(arrival: _Arrival, route: Route, verified: VerifiedRequest) -> Candidate:
     tolerance = route.verifier.tolerance
     timed = verified.timestamp is not None and tolerance is not None
     return Candidate(
@@ -291,9 +324,9 @@ def _candidate(arrival: _Arrival, route: Route, verified: Verified) -> Candidate
         provider_delivery_id=verified.delivery_id,
         replay_key=verified.mac if timed else None,
         replay_until=(verified.timestamp or 0) + (tolerance or 0) if timed else 0.0,
-        content_type=arrival.headers.get("content-type"),
+        content_type=arrival.content_type,
         headers=chosen_headers(arrival.headers, route.noted_headers),
-        received=stored_request.without_secrets(arrival.headers, route.shown_secrets, route.credentials),
+        received=_received(arrival, route),
         source=arrival.origin.address,
         verified=route.verified,
         secret_index=verified.secret_index if route.verified else None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from runtime.http.response import JSON, Response, refusal
-from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.refusal import RefusedRequest
 from runtime.webhooks.request.static_response import StaticAnswer
 from runtime.webhooks.routing.route import Route
 
@@ -22,7 +22,7 @@ def accepted(delivery_id: str) -> Response:
     return Response(202, JSON, b'{"delivery_id":"%b"}' % delivery_id.encode())
 
 
-def refused(reason: Refused, route: Route | None, *, retry_after: int | None = None) -> Response:
+def refused(reason: RefusedRequest, route: Route | None, *, retry_after: int | None = None) -> Response:
     """Return the answer to a refused request. `retry_after`: seconds."""
     extra = ""
     if reason.status == 405 and route is not None:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from math import isinf
 from typing import Final
 
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.json_path import compile_path
 from runtime.webhooks.request.payload import Payload
-from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.refusal import RefusedRequest
 
 Read = Callable[[Headers, Payload], str | None]
 
@@ -25,6 +26,8 @@ _JOIN = " + "
 
 # The separator of the parts of one value; none of the known ids contains it.
 _BETWEEN = "|"
+
+_REPLACED = "\N{REPLACEMENT CHARACTER}"
 
 
 def header_name(source: str) -> str | None:
@@ -40,9 +43,9 @@ def compile_sources(sources: Sequence[str], *, malformed: str, every: bool = Fal
     something. If a path finds several nodes, the first counts; with `every`, all of them do, so that the id of a batch
     includes every item. A long value made of several parts is replaced by its SHA-256.
 
-    A body that cannot be decoded yields None. The function raises `Refused(malformed)` for a value that is not short
-    printable text (ASCII in a header), `Refused` `ambiguous_header` for a header sent twice, `duplicate_key` for a body
-    with a duplicate key.
+    The function raises `Refused(malformed)` for a value that is not short printable text (ASCII in a header) or was not
+    sent as a whole, `RefusedRequest` `ambiguous_header` for a header sent twice, and why a body that a source needs
+    cannot be decoded.
     """
     reads = [_read(source, every) for source in sources]
 
@@ -51,8 +54,8 @@ def compile_sources(sources: Sequence[str], *, malformed: str, every: bool = Fal
             value = each(headers, payload)
             if not value:
                 continue
-            if len(value) > _LENGTH or not value.isprintable():
-                raise Refused(malformed)
+            if len(value) > _LENGTH or not _is_readable(value):
+                raise RefusedRequest(malformed)
             return value
         return None
 
@@ -73,7 +76,7 @@ def _read(source: str, every: bool) -> Read:
 
 def _key(others: frozenset[str]) -> Read:
     def read(headers: Headers, payload: Payload) -> str | None:
-        body = payload.unambiguous_or_none()
+        body = payload.value()
         return next((key for key in body if key not in others), None) if isinstance(body, dict) else None
 
     return read
@@ -94,7 +97,7 @@ def _json(source: str, every: bool) -> Read:
     finds = [compile_path(path) for path in source.split(_JOIN)]
 
     def read(headers: Headers, payload: Payload) -> str | None:
-        body = payload.unambiguous_or_none()
+        body = payload.value()
         parts: list[str] = []
         for find in finds:
             texts = [text for node in find(body)[: None if every else 1] if (text := _text(node))]
@@ -102,14 +105,21 @@ def _json(source: str, every: bool) -> Read:
                 return None
             parts += texts
         value = _BETWEEN.join(parts)
-        if len(parts) > 1 and len(value) > _LENGTH and value.isprintable():
-            return hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()
+        if len(parts) > 1 and len(value) > _LENGTH and _is_readable(value):
+            return hashlib.sha256(value.encode()).hexdigest()
         return value
 
     return read
 
 
+def _is_readable(value: str) -> bool:
+    """Return True for printable text without U+FFFD: it replaces what could not be read, so two values may share it."""
+    return value.isprintable() and _REPLACED not in value
+
+
 def _text(node: object) -> str | None:
     if isinstance(node, str):
         return node
+    if isinstance(node, float) and isinf(node):
+        return _REPLACED  # a number that no type can hold
     return str(node) if isinstance(node, int) and not isinstance(node, bool) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Set
 
-from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.refusal import RefusedRequest
 
 
 class Headers:
@@ -50,13 +50,13 @@ class Headers:
         the last must never disagree about what was signed.
         """
         if name in self._repeated:
-            raise Refused(repeated)
+            raise RefusedRequest(repeated)
         return self._values.get(name)
 
     def required(self, name: str, missing: str) -> str:
-        """Return the only value of `name` (in lower case), for a proof. Raises `Refused`: `missing` if it is absent or
-        empty, `ambiguous_signature` if it was sent more than once."""
+        """Return the only value of `name` (in lower case), for a proof. Raises `RefusedRequest`: `missing` if it is
+        absent or empty, `ambiguous_signature` if it was sent more than once."""
         value = self.one(name, repeated="ambiguous_signature")
         if not value:
-            raise Refused(missing)
+            raise RefusedRequest(missing)
         return value

@@ -14,13 +14,15 @@ import re2
 from jsonpath import JSONPath, JSONPathEnvironment, JSONPathError, JSONPathMatch
 from jsonpath.filter import BaseExpression, FilterQuery, RelativeFilterQuery, RootFilterQuery
 from jsonpath.function_extensions import ExpressionType, FilterFunction
+from jsonpath.lex import Lexer
 from jsonpath.match import NodeList
 from jsonpath.parse import Parser
 from jsonpath.selectors import FilterContext
 from jsonpath.stream import TokenStream
 
+from dslc.blocks.values.json_path import NAME_PATTERN
 from runtime.webhooks.request.json_path_limit import bounded, count_node
-from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.refusal import RefusedRequest
 
 
 def compile_with_library(path: str) -> Callable[[object], list[Any]]:
@@ -39,12 +41,12 @@ def compile_with_library(path: str) -> Callable[[object], list[Any]]:
             with bounded():
                 return [match.obj for match in _follow(compiled, value)]
         except (JSONPathError, RecursionError):
-            raise Refused("too_deep") from None
+            raise RefusedRequest("too_deep") from None
 
     return find
 
 
-class _Counted(JSONPathMatch):
+class _CountedNode(JSONPathMatch):
     """A node that a path visits: the library creates one for each, and its children have the same class."""
 
     __slots__ = ()
@@ -58,7 +60,7 @@ def _follow(path: JSONPath, value: object) -> Iterable[JSONPathMatch]:
     # Not `finditer`: it does not count, and would parse text as JSON.
     if path.segments and not isinstance(value, dict | list):
         return ()  # a scalar has no children
-    root = _Counted(filter_context={}, obj=value, parent=None, path="$", parts=(), root=value)
+    root = _CountedNode(filter_context={}, obj=value, parent=None, path="$", parts=(), root=value)
     nodes: Iterable[JSONPathMatch] = [root]
     for segment in path.segments:
         nodes = segment.resolve(nodes)
@@ -77,6 +79,10 @@ class _Absolute(RootFilterQuery):
 
     def evaluate(self, context: FilterContext) -> object:
         return NodeList(_follow(self.path, context.root))
+
+
+class _Names(Lexer):
+    key_pattern = NAME_PATTERN
 
 
 class _Queries(Parser):
@@ -102,6 +108,7 @@ class _Regex(FilterFunction):
 
 
 class _Environment(JSONPathEnvironment):
+    lexer_class = _Names
     parser_class = _Queries
 
     def setup_function_extensions(self) -> None:

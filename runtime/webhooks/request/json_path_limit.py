@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final
 
-from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.refusal import RefusedRequest
 
 MOST_NODES: Final = 200_000
 """Nodes that general paths may visit in one payload, all filters of a webhook together: about half a second of work.
@@ -27,9 +27,9 @@ def bounded() -> Iterator[None]:
 
 
 def count_node() -> None:
-    """Count one node. Raises `Refused` `too_complex` if there are too many."""
+    """Count one node. Raises `RefusedRequest` `too_complex` if there are too many."""
     left = _left.get()
     if left is not None:
         left[0] -= 1
         if left[0] < 0:
-            raise Refused("too_complex")
+            raise RefusedRequest("too_complex")

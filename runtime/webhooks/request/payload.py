@@ -3,83 +3,67 @@
 from __future__ import annotations
 
 import hashlib
-import json
+import re
 from collections.abc import Callable
 from typing import Final
-from urllib.parse import parse_qsl
+from urllib.parse import unquote_to_bytes
 
-import msgspec
-
-from runtime.webhooks.request.refusal import Refused
+from runtime import json_text
+from runtime.json_bounds import TOO_DEEP, excess
+from runtime.webhooks.request.multipart import MULTIPART, Part, read_parts
+from runtime.webhooks.request.refusal import RefusedRequest
 
 OFF_THE_LOOP: Final = 256 * 1024
 """Bytes of a body above which it is verified, decoded, filtered, encrypted and recorded in threads, since the event
 loop would block other requests."""
 
+MOST_VALUES: Final = 1_000_000
+"""Maximum values of a JSON body: a sender's largest bodies have one in 20 bytes."""
+MOST_IN_ONE: Final = 200_000
+"""Maximum values of one list or object of a body, whose decoding no other request interrupts."""
+
 Decoder = Callable[[bytes, str], object]
-"""Takes the body and its content type, in lower case and without parameters. Raises only `Refused`."""
+"""Takes the body and its content type, in lower case and without parameters; that of `multipart/form-data` as received.
+Raises only `RefusedRequest`."""
 
 # More fields than any sender's form has.
 _FORM_FIELDS = 1000
 
+_PART = 256 * 1024
+
 _FORM = "application/x-www-form-urlencoded"
 _JSON_BEGINNINGS = (b"{", b"[")
+# What URL encoders write (WHATWG URL section 5.2, and the marks that JavaScript and Python leave as they are).
+_ONLY_FORM = re.compile(rb"[\w%+&*.~!'()-]+=[\w%+&*.~!'()=-]*", re.ASCII)
 
-_decode = msgspec.json.Decoder().decode
-_encode = msgspec.json.Encoder().encode
 
+def decode_json(body: bytes, content_type: str = "application/json", *, last: bool = False) -> object:
+    """Decode the JSON value that is the whole body, see `runtime.json_text.decode`.
 
-def decode_json(body: bytes, content_type: str = "application/json") -> object:
-    """Decode the JSON value that is the whole body (RFC 8259): UTF-8 without a byte-order mark, no NaN, no infinity.
-
-    Raises `Refused` `invalid_json`, `too_deep`, or `duplicate_key`: of a duplicate key the sender's parser may use the
-    first value and this one the last (section 4 leaves it open), so nothing is decided on such a body.
+    Raises `RefusedRequest` `invalid_json`, `too_deep`, `too_complex` or `duplicate_key`.
     """
+    # A value and its comma have two bytes at least.
+    if len(body) > 2 * MOST_IN_ONE and (what := excess(body, MOST_VALUES, MOST_IN_ONE)) is not None:
+        raise RefusedRequest("too_deep" if what is TOO_DEEP else "too_complex")
     try:
-        value = _decode(body)
-        repeats = _repeats_a_key(body, value)
-    except RecursionError:
-        raise Refused("too_deep") from None
-    except ValueError:  # includes msgspec's errors and UnicodeDecodeError
-        raise Refused("invalid_json") from None
-    if repeats:
-        raise Refused("duplicate_key")
-    return value
-
-
-def _repeats_a_key(body: bytes, value: object) -> bool:
-    r"""Return True if an object in `body`, from which `value` was decoded, has a duplicate key.
-
-    Decoding keeps one member of a duplicate key, so at least one colon is lost. Otherwise the number of colons is
-    unchanged, inside texts or not, unless an escape (`\u003a`) hid one. Two counts, over the body and over the value
-    encoded again, decide this in less time than decoding took.
-    """
-    if b"\\u003" not in body:
-        return body.count(b":") != _encode(value).count(b":")
-    found = False
-
-    def notice(pairs: list[tuple[str, object]]) -> None:
-        nonlocal found
-        found = found or len({key for key, _ in pairs}) < len(pairs)
-
-    json.loads(body, object_pairs_hook=notice)
-    return found
+        return json_text.decode(body, last=last)
+    except json_text.DecodeError as error:
+        raise RefusedRequest(error.reason) from None
 
 
 def decode_form(body: bytes, content_type: str = _FORM) -> object:
-    """Return the form's fields by name; a repeated field is a list. Raises `Refused` `invalid_form`."""
+    """Return the form's fields by name; a repeated field is a list. Raises `RefusedRequest` `invalid_form`."""
     fields: dict[str, str | list[str]] = {}
-    try:
-        pairs = parse_qsl(
-            body.decode("ascii"),
-            keep_blank_values=True,
-            strict_parsing=True,
-            errors="strict",
-            max_num_fields=_FORM_FIELDS,
-        )
-    except ValueError:
-        raise Refused("invalid_form") from None
-    for name, value in pairs:
+    if not body.isascii() or body.count(b"&") >= _FORM_FIELDS:
+        raise RefusedRequest("invalid_form")
+    for pair in body.split(b"&") if body else ():
+        sent, equals, given = pair.partition(b"=")
+        if not equals:
+            raise RefusedRequest("invalid_form")
+        try:
+            name, value = _unquoted(sent), _unquoted(given)
+        except UnicodeDecodeError:
+            raise RefusedRequest("invalid_form") from None
         earlier = fields.get(name)
         if earlier is None:
             fields[name] = value
@@ -90,24 +74,74 @@ def decode_form(body: bytes, content_type: str = _FORM) -> object:
     return fields
 
 
-def json_or_form(field: str = "payload", *, plain: bool = False) -> Decoder:
+def _unquoted(text: bytes) -> str:
+    """Decode `+` and percent escapes. In parts, since no other request is answered while one is decoded."""
+    parts, at = [], 0
+    while at < len(text):
+        end = at + _PART
+        if (escape := text.rfind(b"%", end - 2, end)) >= 0 and end < len(text):
+            end = escape
+        parts.append(unquote_to_bytes(text[at:end].replace(b"+", b" ")))
+        at = end
+    return b"".join(parts).decode()
+
+
+def decode_multipart(body: bytes, content_type: str, *, last: bool = False) -> object:
+    """Return the form's fields by name; a repeated field is a list. A file is its `filename`, `content_type` and `size`
+    in bytes; a field that is sent as JSON is its value; `last` as in `runtime.json_text.decode`. Raises
+    `RefusedRequest`."""
+    fields: dict[str, object] = {}
+    repeated: set[str] = set()
+    for part in read_parts(body, content_type):
+        value = _field(part, last=last)
+        if part.name not in fields:
+            fields[part.name] = value
+        elif part.name in repeated:
+            held = fields[part.name]
+            assert isinstance(held, list)
+            held.append(value)
+        else:
+            repeated.add(part.name)
+            fields[part.name] = [fields[part.name], value]
+    return fields
+
+
+def _field(part: Part, *, last: bool) -> object:
+    if part.filename is not None:
+        return {"filename": part.filename, "content_type": part.content_type, "size": len(part.data)}
+    if part.content_type == "application/json":
+        return decode_json(part.data, last=last)
+    return part.data.decode("utf-8", "replace")
+
+
+def json_or_form(field: str = "payload", *, plain: bool = False, last: bool = False) -> Decoder:
     """Return a decoder of JSON, or of a form whose `field` contains JSON.
 
-    `plain`: a form without that field is decoded as its own fields, and a body that begins like JSON is JSON whatever
-    the header says: no form begins so, and `curl --data` sends everything as a form.
+    `plain`: a form without that field, or with files, is decoded as its own fields, and a body that begins like JSON is
+    JSON whatever the header says: no form begins so, and `curl --data` sends everything as a form. Without a header, a
+    body that has only a form's characters and a `=` is one: no JSON value is so.
+
+    `last`: as in `runtime.json_text.decode`.
     """
 
     def decode(body: bytes, content_type: str) -> object:
-        if content_type != _FORM or (plain and body[:1] in _JSON_BEGINNINGS):
-            return decode_json(body)
+        if plain and content_type[: len(MULTIPART)].lower() == MULTIPART:
+            return decode_multipart(body, content_type, last=last)
+        form = content_type == _FORM
+        if plain and form:
+            form = json_text.without_mark(body).lstrip()[:1] not in _JSON_BEGINNINGS
+        elif plain and not content_type:
+            form = _ONLY_FORM.fullmatch(body) is not None
+        if not form:
+            return decode_json(body, last=last)
         fields = decode_form(body)
         assert isinstance(fields, dict)
         held = fields.get(field)
         if held is None and plain:
             return fields
         if not isinstance(held, str):
-            raise Refused("invalid_form")
-        return decode_json(held.encode())
+            raise RefusedRequest("invalid_form")
+        return decode_json(held.encode(), last=last)
 
     return decode
 
@@ -132,32 +166,31 @@ class Payload:
         return self._digest
 
     def value(self) -> object:
-        """Return a dict, list, str, int, float, bool or None. Raises `Refused` if the body is not what the provider
-        sends."""
+        """Return a dict, list, str, int, float, bool or None. Raises `RefusedRequest` if the body is not what the
+        provider sends."""
         if self._outcome is None:
-            media = (self._content_type or "").partition(";")[0].strip().lower()
+            given = self._content_type or ""
+            media = given.partition(";")[0].strip().lower()
             try:
-                self._outcome = (self._decoder(self._body, media), None)
-            except Refused as refused:
+                self._outcome = (self._decoder(self._body, given.strip() if media == MULTIPART else media), None)
+            except RefusedRequest as refused:
                 self._outcome = (None, refused.reason)
         value, reason = self._outcome
         if reason is not None:
-            raise Refused(reason)
+            raise RefusedRequest(reason)
         return value
 
-    def unambiguous_or_none(self) -> object:
-        """Return the value, or None for a body that cannot be decoded. Still raises `Refused` `duplicate_key`: the
-        value to read may occur twice."""
+    def value_or_none(self) -> object:
+        """Return the value, or None for a body that cannot be decoded: for what decides nothing."""
         try:
             return self.value()
-        except Refused as refused:
-            if refused.reason == "duplicate_key":
-                raise
+        except RefusedRequest:
             return None
 
-    def value_or_none(self) -> object:
-        """Return the value, or None for a body that cannot be decoded."""
+    def problem(self) -> str | None:
+        """Return why the body cannot be decoded, for people; None if it can."""
         try:
-            return self.value()
-        except Refused:
-            return None
+            self.value()
+        except RefusedRequest as refused:
+            return refused.message
+        return None

@@ -29,6 +29,7 @@ REASONS: Mapping[str, Reason] = MappingProxyType(
     {
         "missing_signature": Reason(401, "missing_signature", "the request carries no signature"),
         "malformed_signature": _WRONG,  # not the format or encoding of this scheme
+        "uppercase_signature": _WRONG,  # hexadecimal in capital letters, which this sender does not write
         "ambiguous_signature": _WRONG,  # a header that the signature depends on was sent twice
         "missing_timestamp": _WRONG,
         "malformed_timestamp": _WRONG,  # not a canonical decimal integer
@@ -54,6 +55,7 @@ REASONS: Mapping[str, Reason] = MappingProxyType(
         "not_a_handshake": Reason(
             400, "not_a_handshake", "this method is only for the sender's handshakes, and the request is not one"
         ),
+        "malformed_encoding": Reason(400, "malformed_encoding", "the body is not compressed as its header says"),
         "incomplete_body": Reason(400, "incomplete_body", "the body ended too early"),
         "address_not_allowed": Reason(403, "forbidden", "this address is not allowed"),
         "not_found": Reason(404, "not_found", "not found"),
@@ -72,7 +74,7 @@ REASONS: Mapping[str, Reason] = MappingProxyType(
 )
 
 
-class Refused(Exception):  # noqa: N818 - named for what happened to the request
+class RefusedRequest(Exception):  # noqa: N818 - named for what happened to the request
     """A request that is not accepted. `reason` is a key of `REASONS`; any other raises KeyError immediately.
 
     `fields`: header lines for the answer, each with its line end.

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
+from urllib.parse import parse_qsl
 
 from runtime.webhooks.request.headers import Headers
 
 Keys = Callable[[str], bytes | None]
 """Looks up a fetched document of keys by its URL; None if it was not fetched."""
+
+
+_PARAMETERS = 16
+
+
+def query_parameters(query: str) -> Mapping[str, str]:
+    """Return the parameters of a query string; empty if one occurs twice or the string is malformed."""
+    try:
+        pairs = parse_qsl(query, keep_blank_values=True, errors="strict", max_num_fields=_PARAMETERS)
+    except ValueError:
+        return {}
+    found = dict(pairs)
+    return found if len(found) == len(pairs) else {}
 
 
 def no_keys(url: str) -> bytes | None:

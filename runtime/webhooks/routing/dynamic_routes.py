@@ -17,7 +17,8 @@ from runtime.database.meta import current
 from runtime.database.schema import webhooks
 from runtime.secrets.secret import Secret
 from runtime.webhooks.audit.audit import noted_names
-from runtime.webhooks.filters.filter import JsonOnly
+from runtime.webhooks.filters.filter import compile_filters
+from runtime.webhooks.providers import PROVIDERS
 from runtime.webhooks.routing.dynamic_webhooks import PROVIDER, VERSION, DynamicWebhooks
 from runtime.webhooks.routing.route import EMPTY_TABLE, MountedWebhook, Route, RouteTable
 from runtime.webhooks.verification.verifier import prepare, prepare_unverified
@@ -131,7 +132,8 @@ def build_dynamic_route(row: Any, rows: DynamicWebhooks) -> MountedWebhook:
 
 
 def _route(row: Any, secrets: tuple[Secret, ...]) -> Route:
-    verifier = prepare(PROVIDER, secrets) if secrets else prepare_unverified(PROVIDER)
+    provider = PROVIDERS[PROVIDER]
+    verifier = prepare(provider, secrets) if secrets else prepare_unverified(provider)
     return Route(
         name=row.id,
         path=f"{PREFIX}{row.id}",
@@ -139,8 +141,7 @@ def _route(row: Any, secrets: tuple[Secret, ...]) -> Route:
         methods=frozenset(verifier.provider.methods),
         verifier=verifier,
         secrets=secrets,
-        # Any JSON; reading the payload refuses everything else.
-        wanted=JsonOnly(),
+        wanted=compile_filters((), decoded=True),
         noted_headers=noted_names(),
         body_limit=BODY_LIMIT,
         public_url=None,

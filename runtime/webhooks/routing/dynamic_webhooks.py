@@ -21,7 +21,7 @@ from runtime.database.meta import advance
 from runtime.database.notifications import WEBHOOKS, notify
 from runtime.database.schema import webhooks
 from runtime.database.sealed import Seal
-from runtime.errors import Conflict, NotFound
+from runtime.errors import Conflict
 from runtime.identity import users
 
 PER_USER: Final = 100
@@ -39,7 +39,7 @@ VERSION: Final = "webhooks_version"
 
 _PUBLIC = ("id", "user_id", "title", "agent", "is_active", "created_at", "updated_at", "previous_until")
 _SECRET = ("secret", "secret_version")
-_COLUMNS = ("id", "user_id", "title", "agent", "secret", "is_active", "created_at", "updated_at")
+_COLUMNS = ("id", "user_id", "title", "agent", "secret", "secret_shown", "is_active", "created_at", "updated_at")
 
 
 class DynamicWebhook(Struct, frozen=True, kw_only=True):
@@ -71,10 +71,10 @@ class DynamicWebhooks:
         self._previous = Seal(database.keys, webhooks.c.previous_secret)
 
     async def create(
-        self, user_id: str, title: str, agent: str | None, *, verified: bool
+        self, user_id: str, title: str, agent: str | None, *, verified: bool, shown: bool = True
     ) -> tuple[DynamicWebhook, str | None]:
         """Create a webhook; return it and its secret, which is stored only encrypted (None if unverified requests are
-        accepted).
+        accepted). `shown`: a person gets the secret now; otherwise `show_secret` returns it once.
 
         Raises Conflict if the user already has 100, NotFound if the user does not exist.
         """
@@ -82,11 +82,10 @@ class DynamicWebhooks:
         secret = make_secret() if verified else None
         plain = UNVERIFIED if secret is None else secret.encode()
         sealed = self._secret.close(plain, row=webhook_id, user_id=user_id, version=0)
-        row = (webhook_id, user_id, title, agent or "", sealed, True, now, now)
+        row = (webhook_id, user_id, title, agent or "", sealed, shown, True, now, now)
 
         def insert(connection: Connection) -> DynamicWebhook:
-            if not users.exists(connection, user_id):
-                raise NotFound(f"there is no user {user_id}")
+            users.require(connection, user_id)
             # Before the count: concurrent transactions wait here, so the count stays correct.
             _renew(connection)
             mine = select(func.count()).select_from(webhooks).where(webhooks.c.user_id == user_id)
@@ -131,8 +130,34 @@ class DynamicWebhooks:
 
         return await self._database.transact(remove)
 
-    async def rotate(self, user_id: str | None, webhook_id: str, overlap_ms: int) -> tuple[DynamicWebhook, str] | None:
-        """Set a new secret; the previous one stays valid for `overlap_ms` milliseconds, an older one does not.
+    async def show_secret(self, user_id: str | None, webhook_id: str) -> str | None:
+        """Return the newest secret, if nobody has seen it; afterwards it has been seen. None if there is no such
+        webhook. Raises Conflict for one that was seen, and if there is none; `Unsealable`."""
+
+        def show(connection: Connection) -> str | None:
+            chosen = webhooks.c.id == webhook_id
+            query = select(*webhooks.c["id", "user_id", "secret_shown", *_SECRET]).where(chosen, *_owned(user_id))
+            row = connection.execute(query.with_for_update()).first()
+            if row is None:
+                return None
+            secret = self._opened(row)
+            if secret == UNVERIFIED:
+                raise _no_secret()
+            if row.secret_shown:
+                raise Conflict(
+                    "the secret of this webhook was shown before",
+                    hint=f"`symbi webhook rotate {webhook_id}` makes another one and shows it",
+                )
+            connection.execute(webhooks.update().where(chosen).values(secret_shown=True))
+            return secret.decode()
+
+        return await self._database.transact(show)
+
+    async def rotate(
+        self, user_id: str | None, webhook_id: str, overlap_ms: int, *, shown: bool = True
+    ) -> tuple[DynamicWebhook, str] | None:
+        """Set a new secret; the previous one stays valid for `overlap_ms` milliseconds, an older one does not. `shown`:
+        as of `create`.
 
         Returns None if there is no such webhook. Raises Conflict if it has no secret.
         """
@@ -146,7 +171,7 @@ class DynamicWebhooks:
                 return None
             old, version = self._opened(row), row.secret_version + 1
             if old == UNVERIFIED:
-                raise Conflict("this webhook accepts unverified requests and has no secret", hint="create another one")
+                raise _no_secret()
             where: dict[str, Any] = {"row": webhook_id, "user_id": row.user_id, "version": version}
             kept = self._previous.close(old, **where) if overlap_ms else None
             connection.execute(
@@ -154,6 +179,7 @@ class DynamicWebhooks:
                 .where(chosen)
                 .values(
                     secret=self._secret.close(secret.encode(), **where),
+                    secret_shown=shown,
                     previous_secret=kept,
                     secret_version=version,
                     previous_until=now + overlap_ms if kept else None,
@@ -208,6 +234,10 @@ class DynamicWebhooks:
         return DynamicWebhook(
             **{**fields, "agent": row.agent or None, "verified": verified, "is_active": bool(row.is_active)}
         )
+
+
+def _no_secret() -> Conflict:
+    return Conflict("this webhook accepts unverified requests and has no secret", hint="create another one")
 
 
 def make_secret() -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import codecs
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from types import MappingProxyType
@@ -15,6 +16,7 @@ from runtime.webhooks.filters.filter import Filters, compile_filters
 from runtime.webhooks.providers import find_provider
 from runtime.webhooks.providers.provider import Provider
 from runtime.webhooks.request.field_source import Read, compile_sources, header_name
+from runtime.webhooks.schemes.hmac import Hmac
 from runtime.webhooks.schemes.jwt import Jwt
 from runtime.webhooks.schemes.scheme import Scheme
 from runtime.webhooks.schemes.secret_prefix import SecretPrefixScheme
@@ -55,6 +57,11 @@ class Route:
     credentials: tuple[str, ...] = ()
     """Headers, in lower case, whose value is valid with any body; also removed."""
 
+    @property
+    def query(self) -> str:
+        """The query with the proof, for a sender that puts it there; a secret."""
+        return self.verifier.provider.scheme.query(self.secrets[0].reveal()) if self.secrets else ""
+
     def signed(
         self, body: bytes, now: float, delivery_id: str, event: str | None
     ) -> tuple[list[tuple[str, str]], bytes]:
@@ -89,6 +96,12 @@ class MountedWebhook:
     title: str | None = None
     missing: tuple[str, ...] = ()
 
+    notes: tuple[str, ...] = ()
+    """What is unusual about its secrets, and probably a mistake."""
+
+    decoded: bool = False
+    """True if what runs needs the decoded payload, so one that cannot be decoded is refused."""
+
     declared: Webhook | None = None
     """Its declaration, also if it is not mounted; None if it was created through the API."""
 
@@ -111,9 +124,10 @@ def build_route(
     secrets: Sequence[Secret | str],
     problem: str | None,
     options: Mapping[str, object] | None = None,
+    decoded: bool = False,
 ) -> MountedWebhook:
     """Build the route of `webhook`. `secrets`: each resolved, or the reason why it is not; one resolved secret is
-    enough.
+    enough. `decoded`: as in `MountedWebhook`.
 
     There is no route if no secret is resolved or can be a key, or if `problem` gives another reason. `options`: the
     provider's, with secrets in place of references; as in the program when None.
@@ -129,7 +143,7 @@ def build_route(
     route = None
     if problem is None and isinstance(row, Provider):
         try:
-            route = _route(webhook, row, index_secrets(secrets))
+            route = _route(webhook, row, index_secrets(secrets), decoded=decoded)
         except ValueError as error:
             problem = str(error)
     shown = [f"not there: {secret}" if isinstance(secret, str) else secret.origin for secret in secrets]
@@ -146,8 +160,22 @@ def build_route(
         route=route,
         problem=problem,
         missing=missing,
+        notes=() if route is None or isinstance(row, str) else tuple(_notes(row, secrets)),
+        decoded=decoded,
         declared=webhook,
     )
+
+
+def _notes(row: Provider, secrets: Sequence[Secret | str]) -> Iterator[str]:
+    """Yield the secrets with white space or a byte-order mark at their ends, which are a part of a key that is text."""
+    if not isinstance(row.scheme, Hmac):
+        return  # white space around a token is not sent
+    for secret in secrets:
+        if isinstance(secret, Secret):
+            value = secret.reveal()
+            bare = value.removeprefix(codecs.BOM_UTF8).strip()
+            if bare != value and row.scheme.key(value) != row.scheme.key(bare):
+                yield f"{secret.origin}: it begins or ends with white space or a byte-order mark, a part of the key"
 
 
 def _configured(provider: str, options: Mapping[str, object]) -> Provider | str:
@@ -176,14 +204,14 @@ def _tried(row: Provider, secret: Secret | str) -> Secret | str:
     return secret
 
 
-def _route(webhook: Webhook, configured: Provider, bound: IndexedSecrets) -> Route:
+def _route(webhook: Webhook, configured: Provider, bound: IndexedSecrets, *, decoded: bool) -> Route:
     secrets = bound.secrets
     if webhook.insecure_allow_unverified:
         if webhook.secret:
             raise ValueError("`insecure_allow_unverified` and `secret` exclude each other")
         verifier = prepare_unverified(configured)
     else:
-        verifier = prepare(configured, secrets, places=bound.places)
+        verifier = prepare(configured, secrets, bound.places)
         verifier.check_mountable(webhook.public_url)
     row = verifier.provider
     handshake = row.handshake
@@ -194,9 +222,9 @@ def _route(webhook: Webhook, configured: Provider, bound: IndexedSecrets) -> Rou
         methods=frozenset((*row.methods, *(handshake.methods if handshake else ()))),
         verifier=verifier,
         secrets=secrets,
-        wanted=compile_filters(webhook.filter, webhook.event, _action(row)),
+        wanted=compile_filters(webhook.filter, webhook.event, _action(row), decoded=decoded),
         noted_headers=noted_names(*filter(None, map(header_name, (*row.event, *row.delivery_id)))),
-        body_limit=webhook.limits.body,
+        body_limit=webhook.limits.body or row.body_limit,
         public_url=webhook.public_url,
         keep_body=webhook.keep_body,
         verified=not webhook.insecure_allow_unverified,

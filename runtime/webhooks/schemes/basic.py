@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from runtime.webhooks.keys.encoding import canonical_base64
-from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.refusal import RefusedRequest
 from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.schemes.scheme import Check, Match, Scheme, UnsignedRequest
 
@@ -45,7 +45,7 @@ class Basic(Scheme):
             sent = _decoded(value)
             held = [hmac.compare_digest(each, sent) for each in known]
             if True not in held:
-                raise Refused("signature_mismatch")
+                raise RefusedRequest("signature_mismatch")
             return Match(hashlib.sha256(request.body).digest(), None, held.index(True))
 
         return verify
@@ -55,12 +55,12 @@ class Basic(Scheme):
 
 
 def _decoded(value: str) -> bytes:
-    """Return the credentials of a header's value. Raises `Refused` for another scheme, or base64 that is not
+    """Return the credentials of a header's value. Raises `RefusedRequest` for another scheme, or base64 that is not
     canonical."""
     # The scheme's name is case-insensitive (RFC 9110 section 11.1).
     if value[: len(_SCHEME)].lower() != _SCHEME:
-        raise Refused("malformed_signature")
+        raise RefusedRequest("malformed_signature")
     raw = canonical_base64(value[len(_SCHEME) :])
     if raw is None:
-        raise Refused("malformed_signature")
+        raise RefusedRequest("malformed_signature")
     return raw

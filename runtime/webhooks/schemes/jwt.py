@@ -15,7 +15,7 @@ import jwt
 
 from runtime.webhooks.keys.jwt_key import JwtKey, check_family, encode, keys_of_document, keys_of_secret
 from runtime.webhooks.request.payload import decode_json
-from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.refusal import RefusedRequest
 from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.schemes.scheme import CannotSign, Check, KeyNeeded, Match, Scheme, UnsignedRequest
 from runtime.webhooks.schemes.timestamp import check_fresh
@@ -147,51 +147,51 @@ class Jwt(Scheme):
         return choose
 
     def _header(self, token: str) -> tuple[str, str | None]:
-        """Return algorithm and key id of a well-formed token. Raises `Refused`."""
+        """Return algorithm and key id of a well-formed token. Raises `RefusedRequest`."""
         match = _TOKEN.fullmatch(token) if len(token) <= _LENGTH else None
         if match is None or not all(_canonical(segment) for segment in match.groups()):
-            raise Refused("malformed_signature")
+            raise RefusedRequest("malformed_signature")
         header = _object(match[1])
         algorithm, kid = header.get("alg"), header.get("kid")
         if algorithm not in self.algorithms or "crit" in header or "b64" in header:
-            raise Refused("malformed_signature")
+            raise RefusedRequest("malformed_signature")
         return str(algorithm), kid if isinstance(kid, str) else None
 
     def _accept(self, claims: Mapping[str, Any], body: bytes, now: float) -> None:
-        """Raise `Refused` unless the claims of a token with a valid signature have the required values."""
+        """Raise `RefusedRequest` unless the claims of a token with a valid signature have the required values."""
         if self.body_claim is not None and not _is_hash_of(body, claims.get(self.body_claim)):
-            raise Refused("signature_mismatch")
+            raise RefusedRequest("signature_mismatch")
         audience = claims.get("aud", [])
         audience = [audience] if isinstance(audience, str) else audience
         if not isinstance(audience, list) or bool(audience) != bool(self.audience):
-            raise Refused("unwanted_sender")
+            raise RefusedRequest("unwanted_sender")
         if self.audience and not any(each in self.audience for each in audience):
-            raise Refused("unwanted_sender")
+            raise RefusedRequest("unwanted_sender")
         if self.issuer and claims.get("iss") not in self.issuer:
-            raise Refused("unwanted_sender")
+            raise RefusedRequest("unwanted_sender")
         if any(type(claims.get(name)) is not type(value) or claims[name] != value for name, value in self.claims):
-            raise Refused("unwanted_sender")
+            raise RefusedRequest("unwanted_sender")
         issued, expiry = _time(claims, "iat", self.tolerance is not None), _time(claims, "exp", self.expires)
         if expiry is not None and expiry + self.leeway <= now:
-            raise Refused("stale")
+            raise RefusedRequest("stale")
         if (_time(claims, "nbf", False) or 0) > now + self.leeway:
-            raise Refused("future")
+            raise RefusedRequest("future")
         if issued is not None and self.tolerance is not None:
             check_fresh(issued, now, self.tolerance)
         elif issued is not None and issued > now + max(self.leeway, _AHEAD):
-            raise Refused("future")
+            raise RefusedRequest("future")
 
 
 def _verified(token: str, algorithm: str, keys: Sequence[tuple[int, JwtKey]]) -> tuple[int, Mapping[str, Any]]:
     """Return the index of the secret whose key verifies the token, and the claims; all keys are tried. Raises
-    `Refused`."""
+    `RefusedRequest`."""
     held: list[int] = []
     for index, key in [each for each in keys if algorithm in each[1].algorithms][:_CANDIDATES]:
         with suppress(jwt.PyJWTError):
             _jws.decode_complete(token, key.value, algorithms=[algorithm])
             held.append(index)
     if not held:
-        raise Refused("signature_mismatch")
+        raise RefusedRequest("signature_mismatch")
     return held[0], _object(token.split(".")[1])
 
 
@@ -199,7 +199,7 @@ def _bearer(value: str) -> str:
     scheme, _, token = value.partition(" ")
     # The scheme's name is case-insensitive (RFC 9110 section 11.1).
     if scheme.lower() != "bearer":
-        raise Refused("malformed_signature")
+        raise RefusedRequest("malformed_signature")
     return token
 
 
@@ -215,10 +215,10 @@ def _canonical(segment: str) -> bool:
 def _object(segment: str) -> Mapping[str, Any]:
     try:
         value = decode_json(_raw(segment))
-    except Refused:
-        raise Refused("malformed_signature") from None
+    except RefusedRequest:
+        raise RefusedRequest("malformed_signature") from None
     if not isinstance(value, dict):
-        raise Refused("malformed_signature")
+        raise RefusedRequest("malformed_signature")
     return value
 
 
@@ -232,12 +232,12 @@ def _is_hash_of(body: bytes, claimed: object) -> bool:
 
 
 def _time(claims: Mapping[str, Any], name: str, needed: bool) -> float | None:
-    """Return a NumericDate (RFC 7519 section 2) in seconds. Raises `Refused`."""
+    """Return a NumericDate (RFC 7519 section 2) in seconds. Raises `RefusedRequest`."""
     value = claims.get(name)
     if value is None:
         if needed:
-            raise Refused("missing_timestamp")
+            raise RefusedRequest("missing_timestamp")
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _LATEST:
-        raise Refused("malformed_timestamp")
+        raise RefusedRequest("malformed_timestamp")
     return float(value)

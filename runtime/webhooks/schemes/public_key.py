@@ -11,11 +11,11 @@ from typing import Literal
 
 from runtime.webhooks.keys.encoding import canonical_base64
 from runtime.webhooks.keys.public_key import Load
-from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.refusal import RefusedRequest
 from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.schemes.scheme import CannotSign, Check, Match, Scheme, UnsignedRequest
 from runtime.webhooks.schemes.signature_header import BARE, SignatureHeader
-from runtime.webhooks.schemes.template import Signed, Template
+from runtime.webhooks.schemes.template import Template, TemplateValues
 from runtime.webhooks.schemes.timestamp import check_fresh, read_timestamp
 
 _HEX = re.compile(r"(?:[0-9a-f]{2})+", re.ASCII)
@@ -64,12 +64,12 @@ class PublicKey(Scheme):
             timestamp = read_timestamp(signed.timestamp)
             message = fill(signed)
             if not signatures:
-                raise Refused("malformed_signature")
+                raise RefusedRequest("malformed_signature")
             for index, key in enumerate(keys):
                 if any(key.verify(signature, message) for signature in signatures):
                     check_fresh(timestamp, now, self.tolerance)
                     return Match(hashlib.sha256(message).digest(), timestamp, index)
-            raise Refused("signature_mismatch")
+            raise RefusedRequest("signature_mismatch")
 
         return verify
 
@@ -80,17 +80,17 @@ class PublicKey(Scheme):
                 "a public key verifies and cannot sign: a test delivery needs the private key as its secret"
             )
         timestamp = str(int(unsigned.now))
-        signed = Signed(unsigned.body, timestamp, unsigned.delivery_id, unsigned.url or "", unsigned.method)
+        signed = TemplateValues(unsigned.body, timestamp, unsigned.delivery_id, unsigned.url or "", unsigned.method)
         raw = signer(Template(self.payload).compile()(signed))
         text = raw.hex() if self.encoding == "hex" else base64.b64encode(raw).decode()
         headers = [(self.timestamp_header, timestamp), (self.header, self.form.write(text, timestamp))]
         return headers if self.id_header is None else [(self.id_header, unsigned.delivery_id), *headers]
 
-    def _signed(self, request: WebhookRequest) -> Signed:
+    def _signed(self, request: WebhookRequest) -> TemplateValues:
         headers = request.headers
         timestamp = headers.required(self.timestamp_header.lower(), "missing_timestamp")
         identity = headers.required(self.id_header.lower(), "missing_id") if self.id_header is not None else ""
-        return Signed(request.body, timestamp, identity, request.url or "", request.method)
+        return TemplateValues(request.body, timestamp, identity, request.url or "", request.method)
 
 
 def _decoded(text: str, encoding: str) -> bytes | None:

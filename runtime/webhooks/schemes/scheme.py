@@ -55,13 +55,15 @@ class CannotSign(ValueError):  # noqa: N818
 
 @dataclass(frozen=True, slots=True)
 class UnsignedRequest:
-    """A request to sign. `now`: Unix seconds. `delivery_id`: for schemes that sign one."""
+    """A request to sign. `now`: Unix seconds. `delivery_id`: for schemes that sign one. `headers`: those that it has
+    already."""
 
     body: bytes
     now: float
     delivery_id: str
     method: str = "POST"
     url: str | None = None
+    headers: tuple[tuple[str, str], ...] = ()
 
 
 class Scheme(ABC):
@@ -100,6 +102,10 @@ class Scheme(ABC):
         """Return the headers that make `unsigned` pass the check. Raises `CannotSign` for a secret that only
         verifies."""
         return []
+
+    def query(self, secret: bytes) -> str:
+        """Return the query with the proof, for a sender that puts it there."""
+        return ""
 
     def embed(self, secret: bytes, unsigned: UnsignedRequest) -> bytes:
         """Return the body as its sender would write it, with the proof or time in it if the scheme puts them there.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.refusal import RefusedRequest
 from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.schemes.scheme import Check, Match, Scheme, UnsignedRequest
 
@@ -54,12 +54,12 @@ class SecretPrefixScheme(Scheme):
         checks = [self.of(secret).check((secret,)) for secret in secrets]
 
         def verify(request: WebhookRequest, now: float) -> Match:
-            refusals: list[Refused] = []
+            refusals: list[RefusedRequest] = []
             found: Match | None = None
             for index, check in enumerate(checks):
                 try:
                     match = check(request, now)
-                except Refused as refused:
+                except RefusedRequest as refused:
                     refusals.append(refused)
                 else:
                     found = found or match._replace(secret_index=index)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.refusal import RefusedRequest
 
 # Senders that rotate their keys send two; more than this is an attack.
 _SIGNATURES = 16
@@ -19,7 +19,7 @@ class SignatureHeader(Protocol):
 
     def read(self, value: str) -> tuple[list[str], str]:
         """Return the signatures, at least one, as text, and the timestamp's text (empty unless `timed`). Raises
-        `Refused`."""
+        `RefusedRequest`."""
 
     def write(self, signature: str, timestamp: str) -> str:
         """Return the header's value: the inverse of `read`."""
@@ -37,7 +37,7 @@ class Prefixed:
 
     def read(self, value: str) -> tuple[list[str], str]:
         if not value.startswith(self.prefix):
-            raise Refused("malformed_signature")
+            raise RefusedRequest("malformed_signature")
         return [value[len(self.prefix) :]], ""
 
     def write(self, signature: str, timestamp: str) -> str:
@@ -65,7 +65,7 @@ class ListHeader:
     def read(self, value: str) -> tuple[list[str], str]:
         found = [each[len(self.prefix) :] for each in value.split(self.separator) if each.startswith(self.prefix)]
         if not 0 < len(found) <= _SIGNATURES:
-            raise Refused("malformed_signature")
+            raise RefusedRequest("malformed_signature")
         return found, ""
 
     def write(self, signature: str, timestamp: str) -> str:
@@ -94,17 +94,17 @@ class Fields:
         for each in value.split(self.separator):
             key, equals, text = each.partition("=")
             if not equals or key != key.strip():
-                raise Refused("malformed_signature")
+                raise RefusedRequest("malformed_signature")
             if key == self.signature:
                 signatures.append(text)
             elif key == self.timestamp:
                 timestamps.append(text)
         if not 0 < len(signatures) <= _SIGNATURES:
-            raise Refused("malformed_signature")
+            raise RefusedRequest("malformed_signature")
         if not timestamps:
-            raise Refused("missing_timestamp")
+            raise RefusedRequest("missing_timestamp")
         if len(timestamps) > 1:
-            raise Refused("ambiguous_signature")
+            raise RefusedRequest("ambiguous_signature")
         return signatures, timestamps[0]
 
     def write(self, signature: str, timestamp: str) -> str:

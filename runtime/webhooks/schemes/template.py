@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple
 
 from dslc.blocks.template import read_template
-from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.refusal import RefusedRequest
 
-FIELDS = ("timestamp", "id", "url", "method", "body")
+FIELDS = ("timestamp", "id", "url", "method", "header:", "json:", "body")
 
 _FIELD = re.compile(r"\{([^{}]*)\}")
+_NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
-class Signed(NamedTuple):
-    """The values that fill a template; `timestamp` and `id` exactly as they were sent."""
+class TemplateValues(NamedTuple):
+    """The values that fill a template; `timestamp` and `id` exactly as they were sent. `others`: the values of
+    `{header:…}` and `{json:…}`, by the names of their parts."""
 
     body: bytes
     timestamp: str = ""
     id: str = ""
     url: str = ""
     method: str = ""
+    others: Mapping[str, str] = _NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,35 +35,43 @@ class Template:
     values with the same signature: see `dslc.blocks.template.read_template`, which the check of a program also uses.
 
     Timestamps written as text have a fixed length before their fraction and end with their zone, so a border beside
-    them cannot be moved either.
+    them cannot be moved either. `id_border`: the character that an id must not contain, for a sender that writes no
+    separator after it.
     """
 
     text: str
+    id_border: str = ""
     fields: tuple[str, ...] = field(init=False)
-    _border: str = field(init=False, repr=False)
+    _borders: Mapping[str, str] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        found = read_template(self.text, FIELDS)
+        found = read_template(self.text, FIELDS, {"id": self.id_border})
         object.__setattr__(self, "fields", found.parts)
-        object.__setattr__(self, "_border", found.border)
+        object.__setattr__(self, "_borders", {name: border for name, border in found.borders.items() if border})
 
-    def compile(self) -> Callable[[Signed], bytes]:
-        """Return a function that fills the template. It raises `Refused` for an id that contains its border to the
-        body."""
+    def compile(self) -> Callable[[TemplateValues], bytes]:
+        """Return a function that fills the template. It raises `RefusedRequest` for a part that contains its border to
+        the body."""
         if self.text == "{body}":
             return lambda signed: signed.body
-        before, _, after = self.text.partition("{body}")
-        before, after, border = _percent(before), _percent(after), self._border
+        before, body, after = self.text.partition("{body}")
+        before, after, borders = _percent(before), _percent(after), self._borders
 
-        def fill(signed: Signed) -> bytes:
-            if border and border in signed.id:
-                raise Refused("malformed_id")
-            values = {"timestamp": signed.timestamp, "id": signed.id, "url": signed.url, "method": signed.method}
+        def fill(signed: TemplateValues) -> bytes:
+            values = {
+                "timestamp": signed.timestamp,
+                "id": signed.id,
+                "url": signed.url,
+                "method": signed.method,
+                **signed.others,
+            }
+            if any([border in values[name] for name, border in borders.items()]):  # noqa: C419 - a list is quicker
+                raise RefusedRequest("malformed_id")
             head, tail = before % values, after % values
             try:
-                return b"".join((head.encode(), signed.body, tail.encode()))
+                return b"".join((head.encode(), signed.body if body else b"", tail.encode()))
             except UnicodeEncodeError:
-                raise Refused("malformed_id") from None
+                raise RefusedRequest("malformed_id") from None
 
         return fill
 

@@ -6,7 +6,7 @@ import re
 from datetime import UTC, datetime
 from typing import Literal
 
-from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.refusal import RefusedRequest
 
 Unit = Literal["s", "ms", "rfc3339"]
 """The format of a sender's time: Unix seconds, Unix milliseconds, or text (RFC 3339)."""
@@ -21,27 +21,27 @@ _TEXT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d{1,9})?(Z|[+-]\d\d:\d\
 def read_timestamp(text: str) -> int:
     """Parse an integer in canonical form: ASCII digits, no sign, no leading zero, at most 15.
 
-    Raises `Refused`. Stricter than `int()`, which reads `１７`, `1_7` and ` 17` as 17.
+    Raises `RefusedRequest`. Stricter than `int()`, which reads `１７`, `1_7` and ` 17` as 17.
     """
     if not (0 < len(text) <= _DIGITS and text.isascii() and text.isdigit()) or (text[0] == "0" and text != "0"):
-        raise Refused("malformed_timestamp")
+        raise RefusedRequest("malformed_timestamp")
     return int(text)
 
 
 def read_time(text: str, unit: Unit) -> float:
-    """Return the Unix seconds of `text`, written in `unit`. Raises `Refused`."""
+    """Return the Unix seconds of `text`, written in `unit`. Raises `RefusedRequest`."""
     if unit == "s":
         return read_timestamp(text)
     if unit == "ms":
         return read_timestamp(text) / 1000
     match = _TEXT.fullmatch(text)
     if match is None:
-        raise Refused("malformed_timestamp")
+        raise RefusedRequest("malformed_timestamp")
     moment, fraction, zone = match.groups()
     try:
         whole = datetime.fromisoformat(moment + zone).timestamp()
     except (ValueError, OverflowError):
-        raise Refused("malformed_timestamp") from None
+        raise RefusedRequest("malformed_timestamp") from None
     return whole + float(fraction or 0)
 
 
@@ -53,8 +53,8 @@ def write_time(now: float, unit: Unit) -> str:
 
 
 def check_fresh(timestamp: float, now: float, tolerance: float) -> None:
-    """Raise `Refused` unless `timestamp` is within `tolerance` of `now`, bounds included; all in seconds."""
+    """Raise `RefusedRequest` unless `timestamp` is within `tolerance` of `now`, bounds included; all in seconds."""
     if timestamp < now - tolerance:
-        raise Refused("stale")
+        raise RefusedRequest("stale")
     if timestamp > now + tolerance:
-        raise Refused("future")
+        raise RefusedRequest("future")

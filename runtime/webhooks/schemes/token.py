@@ -11,13 +11,14 @@ import hmac
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
 import msgspec
 
 from runtime.webhooks.request.json_path import compile_path
 from runtime.webhooks.request.payload import Decoder, decode_json
-from runtime.webhooks.request.refusal import Refused
-from runtime.webhooks.request.request import WebhookRequest
+from runtime.webhooks.request.refusal import RefusedRequest
+from runtime.webhooks.request.request import WebhookRequest, query_parameters
 from runtime.webhooks.schemes.scheme import Check, Match, Scheme, UnsignedRequest
 
 # More than any sender puts into one delivery.
@@ -49,13 +50,43 @@ class Token(Scheme):
             value = request.headers.required(header, "missing_signature")
             index = found(value.encode("utf-8", "surrogatepass"))
             if index is None:
-                raise Refused("signature_mismatch")
+                raise RefusedRequest("signature_mismatch")
             return Match(hashlib.sha256(request.body).digest(), None, index)
 
         return verify
 
     def sign(self, secret: bytes, unsigned: UnsignedRequest) -> list[tuple[str, str]]:
         return [(self.header, self.prefix + token_key(secret).decode("ascii"))]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryToken(Scheme):
+    """The token in `parameter` of the query, for a sender that can set no header."""
+
+    parameter: str
+
+    headers = ()
+
+    @property
+    def words(self) -> str:
+        return f"shared token in the URL, `{self.parameter}`; nothing is signed"
+
+    def check(self, secrets: Sequence[bytes]) -> Check:
+        name, found = self.parameter, _found(secrets)
+
+        def verify(request: WebhookRequest, now: float) -> Match:
+            token = query_parameters(request.query).get(name)
+            if not token:
+                raise RefusedRequest("missing_signature")
+            index = found(token.encode("utf-8", "surrogatepass"))
+            if index is None:
+                raise RefusedRequest("signature_mismatch")
+            return Match(hashlib.sha256(request.body).digest(), None, index)
+
+        return verify
+
+    def query(self, secret: bytes) -> str:
+        return urlencode({self.parameter: token_key(secret).decode("ascii")})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,13 +105,13 @@ class BodyToken(Scheme):
         def verify(request: WebhookRequest, now: float) -> Match:
             items = find(decode_json(request.body))
             if not 0 < len(items) <= _ITEMS or not all(isinstance(each, dict) for each in items):
-                raise Refused("missing_signature")
+                raise RefusedRequest("missing_signature")
             tokens = [each.get(field) for each in items if isinstance(each, dict)]
             if not all(isinstance(token, str) and token for token in tokens):
-                raise Refused("missing_signature")
+                raise RefusedRequest("missing_signature")
             indexes = {found(token.encode("utf-8", "surrogatepass")) for token in tokens if isinstance(token, str)}
             if None in indexes:
-                raise Refused("signature_mismatch")
+                raise RefusedRequest("signature_mismatch")
             index = min(each for each in indexes if each is not None)
             return Match(hashlib.sha256(request.body).digest(), None, index)
 
@@ -90,7 +121,7 @@ class BodyToken(Scheme):
         """Return the body with the token. Raises ValueError for a body that is not a JSON object."""
         try:
             body = decode_json(unsigned.body)
-        except Refused:
+        except RefusedRequest:
             body = None
         if not isinstance(body, dict):
             raise ValueError("this sender puts its token into the body: the body must be a JSON object")

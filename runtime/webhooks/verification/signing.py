@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-
-from pydantic import BaseModel
 
 from runtime.secrets.secret import Secret
 from runtime.webhooks.keys.shared_secret import secret_bytes
-from runtime.webhooks.providers import find_provider
 from runtime.webhooks.providers.provider import Provider
 from runtime.webhooks.schemes.scheme import UnsignedRequest
 
 
 def sign_request(
-    provider: str | Provider,
+    row: Provider,
     secret: str | bytes | Secret,
     body: bytes,
     *,
@@ -24,9 +20,8 @@ def sign_request(
     event: str | None = None,
     method: str = "POST",
     url: str | None = None,
-    options: Mapping[str, object] | BaseModel | None = None,
 ) -> tuple[list[tuple[str, str]], bytes]:
-    """Return headers and body as `provider` would send `body` at `now` (Unix seconds).
+    """Return headers and body as the sender `row` would send `body` at `now` (Unix seconds).
 
     The headers are content type, event, delivery id and signature. The body contains the proof or the time if the
     provider puts them there. An event or id in the body is written by the caller. `url`: the webhook's public URL, for
@@ -35,7 +30,7 @@ def sign_request(
     Raises ValueError as `prepare` does and for a body that has no place for the proof, and `CannotSign` for a secret
     that only verifies.
     """
-    row, key = find_provider(provider).configured(options), secret_bytes(secret)
+    key = secret_bytes(secret)
     unsigned = UnsignedRequest(body, now, delivery_id, method, url)
     try:
         unsigned = replace(unsigned, body=row.scheme.embed(key, unsigned))
@@ -46,5 +41,6 @@ def sign_request(
 
 def signed_headers(row: Provider, key: bytes, unsigned: UnsignedRequest, event: str | None) -> list[tuple[str, str]]:
     """Return the headers of `unsigned` as its sender would write them."""
-    sent = row.headers(event, unsigned.delivery_id) + row.scheme.sign(key, unsigned)
+    headers = row.headers(event, unsigned.delivery_id)
+    sent = headers + row.scheme.sign(key, replace(unsigned, headers=tuple(headers)))
     return list({name.lower(): (name, value) for name, value in sent}.values())

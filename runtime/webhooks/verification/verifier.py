@@ -6,13 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from pydantic import BaseModel
-
 from runtime.secrets.secret import Secret
 from runtime.webhooks.handshakes.handshake import HandshakeResponder
 from runtime.webhooks.keys.shared_secret import all_secret_bytes
-from runtime.webhooks.providers import find_provider
 from runtime.webhooks.providers.provider import Provider
+from runtime.webhooks.request.content import Content
 from runtime.webhooks.request.field_source import Read, compile_sources
 from runtime.webhooks.request.payload import Payload
 from runtime.webhooks.request.request import WebhookRequest
@@ -21,10 +19,8 @@ from runtime.webhooks.schemes.scheme import Check, Match
 from runtime.webhooks.schemes.secret_prefix import SecretPrefixScheme
 from runtime.webhooks.verification.secret_rotation import bind
 
-Options = Mapping[str, object] | BaseModel | None
 
-
-class Verified(NamedTuple):
+class VerifiedRequest(NamedTuple):
     """A request whose signature is valid.
 
     `mac`: the matched signature's canonical bytes (the replay key), never the header's text. `timestamp`: signed Unix
@@ -67,9 +63,9 @@ class Verifier:
                 f"{self.provider.title} signs the URL that it calls: set public_url to exactly the address you gave it"
             )
 
-    def payload(self, request: WebhookRequest) -> Payload:
-        """Return the request's body, decoded on demand."""
-        return self.provider.payload(request.body, request.headers.get("content-type"))
+    def payload(self, request: WebhookRequest, content: Content | None = None) -> Payload:
+        """Return the request's content, decoded on demand; its body when None."""
+        return self.provider.payload(*(content or Content(request.body, request.headers.get("content-type"))))
 
     def handshake_response(
         self, request: WebhookRequest, payload: Payload, *, signed: bool, secret_index: int | None = None
@@ -86,10 +82,10 @@ class Verifier:
         responder = self._responder if secret_index is None else self._responders.get(secret_index, self._responder)
         return responder(request, payload) if request.method in handshake.methods else None
 
-    def identify(self, match: Match, request: WebhookRequest, payload: Payload) -> Verified:
+    def identify(self, match: Match, request: WebhookRequest, payload: Payload) -> VerifiedRequest:
         """Return the match with event and delivery id. Raises `Refused`."""
         headers = request.headers
-        return Verified(
+        return VerifiedRequest(
             match.mac,
             match.timestamp,
             match.secret_index,
@@ -98,21 +94,15 @@ class Verifier:
         )
 
 
-def prepare(
-    provider: str | Provider,
-    secrets: Sequence[str | bytes | Secret],
-    options: Options = None,
-    places: Sequence[int] | None = None,
-) -> Verifier:
-    """Bind a provider's row to a webhook's options and secrets.
+def prepare(row: Provider, secrets: Sequence[str | bytes | Secret], places: Sequence[int] | None = None) -> Verifier:
+    """Bind a provider's row, with its options applied, to a webhook's secrets.
 
     A secret with an `until` is valid for requests before that. `places`: the index that a match reports for each
     secret, see `runtime.webhooks.verification.secret_rotation`; their order when None.
 
-    Raises ValueError, never with the secret in it, if the provider is unknown, the options are wrong, there is no
-    secret, or a secret is empty, blank or not a key of this scheme. A row without secrets (`keyless`) takes none.
+    Raises ValueError, never with the secret in it, if there is no secret, or a secret is empty, blank or not a key of
+    this scheme. A row without secrets (`keyless`) takes none.
     """
-    row = find_provider(provider).configured(options)
     if row.keyless and secrets:
         raise ValueError(f"provider {row.name} has no secret here: it fetches the sender's keys; leave `secret` out")
     keys = () if row.keyless else all_secret_bytes(secrets)
@@ -123,12 +113,11 @@ def prepare(
     return _verifier(row, bind(row.scheme, keys, untils, places), keys, range(len(keys)) if places is None else places)
 
 
-def prepare_unverified(provider: str | Provider, options: Options = None) -> Verifier:
+def prepare_unverified(row: Provider) -> Verifier:
     """Return a verifier that accepts everything: only for `insecure_allow_unverified true`.
 
     Its matches have an empty MAC, no timestamp and the secret index -1. Handshakes are answered as usual.
     """
-    row = find_provider(provider).configured(options)
     return _verifier(row, lambda request, now: Match(b"", None, -1), ())
 
 

@@ -18,4 +18,3 @@ def test_the_forms_of_the_reply_have_its_calls() -> None:
     calls = read_reply(Reply(text=VALID), TOOLS).calls
     for name in ("in a fence", "Python", "two tagged calls"):
         assert read_reply(Reply(text=REPLIES[name]), TOOLS).calls == calls
-    assert read_reply(Reply(text=REPLIES["quotes not escaped"]), TOOLS).rung == "repaired"

@@ -76,6 +76,7 @@ def test_every_parameter_is_in_the_table_with_its_default() -> None:
 
 def test_every_kind_of_failure_is_told() -> None:
     assert set(re.findall(r"^\| `(\w+)` \| [^|]* \|$", PAGE, re.MULTILINE)) == set(CODES) - {
+        "conflict",
         "quota_exceeded",
         "rate_limited",
     }

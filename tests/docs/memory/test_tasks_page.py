@@ -13,6 +13,7 @@ import pytest
 from runtime.cli.task import task
 from runtime.cli.task.due_dates import read_due_date
 from runtime.errors import UsageError
+from tests.cases import each_case
 from tests.docs.shell import typed
 from tests.lanes import LONG
 from tests.runtime.daemon.running import running, write_program
@@ -26,7 +27,7 @@ THURSDAY = datetime(2026, 11, 26, 6, tzinfo=UTC)
 REFUSED = ["03/04", "4.12.", "5th", "tomorrow 9", "next week", "thursday", "today 17:30 CET"]
 
 
-@pytest.mark.parametrize("date", DATES)
+@each_case("date", DATES)
 def test_every_due_date_on_the_page_is_read_on_each_day(date: str) -> None:
     assert len(DATES) > 10
     for now in (THURSDAY + timedelta(days=number) for number in range(5)):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dslc.blocks.agent import AgentLimits
 from runtime.cli.agent.usage import usage
-from runtime.cli.user import set_
+from runtime.cli.user import user
 from runtime.models.budgets.limits import LIMITS
 from tests.docs.shell import typed
 from tests.runtime.agents.scripted import ScriptedModel, says
@@ -35,7 +35,7 @@ def test_every_example_on_the_page_runs(tmp_path: Path) -> None:
 def test_every_setting_and_option_is_on_the_page() -> None:
     for name in AgentLimits.model_fields:
         assert f"`{name}`" in PAGE
-    limits = [each for each in set_.params if each.name in LIMITS]
+    limits = [each for each in user.commands["set"].params if each.name in LIMITS]
     options = {option for each in (*usage.params, *limits) for option in each.opts if option.startswith("--")}
     for option in options - {"--root"}:
         assert option in PAGE, option

@@ -1,4 +1,4 @@
-"""What is said about the names of blocks and the folders of memories, and what a hint proposes."""
+"""Names of blocks and folders of memories: diagnostics, and the names that hints propose."""
 
 from __future__ import annotations
 

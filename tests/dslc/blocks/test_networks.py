@@ -1,4 +1,4 @@
-"""What may stand in `allow_from`."""
+"""Values of `allow_from`."""
 
 from __future__ import annotations
 

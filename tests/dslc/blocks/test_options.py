@@ -1,4 +1,4 @@
-"""What is said of a provider's options that are each right and do not go together, or have not the form they need."""
+"""Diagnostics of options of a provider that are valid alone and not together, or have another form than required."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model's fields say about the language."""
+"""Settings that are read from the fields of a model."""
 
 from __future__ import annotations
 

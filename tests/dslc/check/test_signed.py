@@ -14,6 +14,7 @@ _OPTIONS = (
     Setting("payload", "string", default="{body}"),
     Setting("body_claim", "string"),
     Setting("event_header", "string"),
+    Setting("compressed", "string"),
 )
 
 
@@ -76,3 +77,17 @@ def test_a_filter_on_what_is_not_signed_is_warned_about(
 )
 def test_an_event_that_nobody_names_or_signs_is_told(options: str, row: dict[str, object], codes: list[str]) -> None:
     assert warned('event "a"', options, **row) == codes
+
+
+@pytest.mark.parametrize(
+    ("options", "codes"),
+    [
+        ('compressed "sent" payload "{json:$.id}.{body}"', ["T405"]),
+        ('compressed "content" payload "{json:$.id}.{body}"', []),
+        ('payload "{json:$.id}.{body}"', []),
+        ('compressed "sent" payload "{timestamp}.{body}"', []),
+        ('compressed "sent"', []),
+    ],
+)
+def test_bytes_that_are_signed_compressed_have_no_values(options: str, codes: list[str]) -> None:
+    assert warned("", options, signed=("body",)) == codes

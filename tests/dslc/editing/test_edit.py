@@ -23,9 +23,7 @@ from tests.lanes import examples
 
 _VOCABULARY = Vocabulary(CATALOG)
 _SETTINGS = settings(
-    max_examples=examples(50),
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+    max_examples=examples(50), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
 )
 
 

@@ -22,6 +22,7 @@ from dslc.syntax.tree import ForeignNode
 from dslc.value_reading.string_literals import text_of
 from dslc.vocabulary import Vocabulary
 from grammar.parser import load
+from tests.cases import each_case
 from tests.dslc.catalogs import CATALOG
 from tests.dslc.programs import programs
 from tests.dslc.recovery.mistakes import slips
@@ -132,18 +133,17 @@ def test_programs_with_mistakes_of_meaning_do_too(text: str, at: int, kind: str)
     assert_laws(text.replace(("webhook", "path", "secret", "retention")[at], kind))
 
 
-@pytest.mark.parametrize(
-    "path",
-    [path for folder in ("examples", "tests/golden/dslc", "docs", "runtime") for path in find([ROOT / folder])],
-    ids=lambda path: str(path.relative_to(ROOT)),
-)
+FILES = [path for folder in ("examples", "tests/golden/dslc", "docs", "runtime") for path in find([ROOT / folder])]
+
+
+@each_case("path", FILES)
 def test_every_example_and_golden_file_keeps_the_laws(path: Path) -> None:
     file = parse(Source(str(path), read(path)), _VOCABULARY)
     if file.readable:
         assert_laws((file.source.data).decode())
 
 
-@pytest.mark.parametrize("path", find([ROOT / "examples"]), ids=lambda path: path.name)
+@each_case("path", find([ROOT / "examples"]))
 def test_the_examples_are_in_canonical_form(path: Path) -> None:
     assert fmt(path.read_text()) == path.read_text()
 

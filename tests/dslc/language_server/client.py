@@ -25,10 +25,7 @@ CAPABILITIES: Json = {
         "rename": {"prepareSupport": True},
         "codeAction": {"codeActionLiteralSupport": {"codeActionKind": {"valueSet": ["quickfix", "source.fixAll"]}}},
     },
-    "workspace": {
-        "didChangeWatchedFiles": {"dynamicRegistration": True},
-        "workspaceEdit": {"documentChanges": True},
-    },
+    "workspace": {"didChangeWatchedFiles": {"dynamicRegistration": True}, "workspaceEdit": {"documentChanges": True}},
 }
 
 

@@ -38,10 +38,7 @@ def _codes(text: str) -> list[str]:
         (_UNVERIFIED.replace("    ", "\t"), "P502"),
         (f"\ufeff{_UNVERIFIED}", "P502"),
         ('webhook w { path "/a" secret "hunter2" }\n', "P501"),
-        (
-            '# é😀\nwebhook w {\n    path "/a"\n    # dslc: allow P502\n    secret "x" keep_body false\n}\n',
-            "P501",
-        ),
+        ('# é😀\nwebhook w {\n    path "/a"\n    # dslc: allow P502\n    secret "x" keep_body false\n}\n', "P501"),
     ],
 )
 def test_an_allow_comment_silences_a_warning(text: str, code: str) -> None:

@@ -16,8 +16,8 @@ from tests.dslc.catalogs import CATALOG
 from tests.dslc.language_server.programs import accepted, items, labels
 
 KINDS = ["memory", "webhook", "agent", "model", "mcp"]
-WEBHOOK = ["path", "provider", "secret", "agent", "memory", "event", "filter", "limits", "allow_from", "concurrency",
-           "public_url", "keep_body", "insecure_allow_unverified"]  # fmt: skip
+WEBHOOK = ["path", "provider", "secret", "agent", "memory", "subject", "event", "filter", "limits", "allow_from",
+           "concurrency", "public_url", "keep_body", "insecure_allow_unverified"]  # fmt: skip
 TESTS = ["equals", "contains", "one_of", "exists", "matches"]
 BACKENDS = [f"secret://{name}/" for name in ("credential", "env", "file", "generated", "vault")]
 
@@ -72,9 +72,10 @@ def test_kinds_stand_at_the_top(text: str, expected: list[str]) -> None:
         ("memory m {\n    store records { | }\n}\n", ["gates", "segment"]),
         ("memory m {\n    embedding remote { u| }\n}\n", ["url", "api_key"]),
         ("memory m {\n    summarize { | }\n}\n", ["model", "max_words"]),
-        ("memory m {\n    summarize { model openai { | } }\n}\n", ["url", "headers"]),
-        ("agent a {\n    block persona { shared true | }\n}\n", ["description", "value", "char_limit", "read_only"]),
-        ("agent a {\n    thread keyed { | }\n}\n", ["json_path", "separate_memory", "retention"]),
+        ("memory m {\n    summarize { model openai { | } }\n}\n", ["url", "headers", "window"]),
+        ("agent a {\n    block persona { shared true | }\n}\n",
+         ["description", "value", "char_limit", "read_only", "deliveries"]),
+        ("agent a {\n    thread keyed { | }\n}\n", ["json_path", "separate_memory", "shared_data", "retention"]),
         ("model m {\n    service openai { headers { | } }\n}\n", []),
         ("unknown u { | }", []),
         ("policy p { | }", []),
@@ -115,9 +116,9 @@ def test_what_a_body_needs_comes_first() -> None:
         ("memory m { store records { gates [|] } }", ["tdd_proof", "review"]),
         ("memory m { store records { gates [review |] } }", ["tdd_proof"]),
         ("memory m { store records { gates | } }", []),  # the list's bracket comes first
-        ("agent a { tools [search, re|] }", ["remember"]),
-        ("mcp git {}\nagent a { tools [search, |] }", ["remember", "git.*"]),
-        ("agent a { tools [\n    search\n    |\n", ["remember"]),
+        ("agent a { tools [search, re|] }", ["remember", "agent_memory_sql"]),
+        ("mcp git {}\nagent a { tools [search, |] }", ["remember", "agent_memory_sql", "git.*"]),
+        ("agent a { tools [\n    search\n    |\n", ["remember", "agent_memory_sql"]),
         ('agent a { instruction "a | b" }', []),
         ('agent a { instruction """\n    memory |\n    """ }', []),
         ("agent a { max_steps | }", ["10"]),
@@ -159,7 +160,7 @@ def test_no_offer_shows_the_secret_that_stands_there() -> None:
 def test_durations_and_sizes_have_examples_within_their_bounds() -> None:
     assert labels("memory m { retention | }")[0] == "90d"
     assert set(labels("webhook w { provider custom { tolerance | } }")) == {"5m", "1s", "1h"}
-    assert "256KiB" in labels("webhook w { limits { body | } }")
+    assert "1MiB" in labels("webhook w { limits { body | } }")
 
 
 def test_names_of_all_files_stand_at_references() -> None:

@@ -12,27 +12,8 @@ from dslc.language_server.outline import outline
 from dslc.syntax.reader import Entry, Group
 
 _PARTS = [
-    "{",
-    "}",
-    "[",
-    "]",
-    ",",
-    "\n",
-    '"',
-    '"""',
-    "'",
-    "#",
-    "//",
-    "\\",
-    " ",
-    "a",
-    "key",
-    "9d",
-    "=",
-    "é😀",
-    "\r\n",
-    "\t",
-]
+    "{", "}", "[", "]", ",", "\n", '"', '"""', "'", "#", "//", "\\", " ", "a", "key", "9d", "=", "é😀", "\r\n", "\t",
+]  # fmt: skip
 
 
 def _said(text: str) -> list[str]:

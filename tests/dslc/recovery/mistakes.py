@@ -212,18 +212,8 @@ _BRACES: dict[str, tuple[str, str]] = {
     "braces with signs": ("{|", "|}"),
 }  # fmt: skip
 _OF_SIGNS: dict[str, dict[str, str]] = {
-    "[": {
-        "bracket missing": "",
-        "bracket twice": "[[",
-        "parenthesis for bracket": "(",
-        "equals before list": "= [",
-    },
-    "]": {
-        "list not closed": "",
-        "list closed twice": "]]",
-        "list ends in brace": "}",
-        "list ends in parenthesis": ")",
-    },
+    "[": {"bracket missing": "", "bracket twice": "[[", "parenthesis for bracket": "(", "equals before list": "= ["},
+    "]": {"list not closed": "", "list closed twice": "]]", "list ends in brace": "}", "list ends in parenthesis": ")"},
     "{": {
         "brace missing": "",
         "closed and opened": "}{",
@@ -380,13 +370,7 @@ def _of_items(part: Part) -> Iterator[tuple[str, str]]:
     yield "group in list", "{ " + text + " }"
 
 
-_OF_ROLES = {
-    "kind": _of_kinds,
-    "name": _of_names,
-    "key": _of_keys,
-    "value": _of_values,
-    "item": _of_items,
-}
+_OF_ROLES = {"kind": _of_kinds, "name": _of_names, "key": _of_keys, "value": _of_values, "item": _of_items}
 
 
 def _edits(text: str, parts: list[Part], number: int) -> Iterator[tuple[str, list[_Edit]]]:

@@ -13,6 +13,10 @@ from tests.dslc.recovery.mistakes import LAYOUTS, PROGRAM, Slip, slips
 from tests.lanes import examples
 
 _EVERY = 30
+_IN_GENERAL_WORDS = {
+    "let before key", "newline in name", "newline before the name's end", "string not closed", "opened again",
+}  # fmt: skip
+"""Mistakes that may be reported by several diagnostics: no rule of the recovery is about them."""
 
 
 def _compiled(text: str) -> Compilation:
@@ -27,6 +31,9 @@ def _found(done: Compilation) -> list[tuple[int, str, str]]:
 
 def _check(slip: Slip) -> None:
     found = _found(_compiled(slip.text))
+    if slip.name in _IN_GENERAL_WORDS:
+        assert found[0][0] in slip.lines, (str(slip), found)
+        return
     assert len(found) == slip.mistakes, (str(slip), found)
     assert {line for line, _, _ in found} <= slip.lines, (str(slip), sorted(slip.lines), found)
 

@@ -22,13 +22,14 @@ from dslc.diagnostics.diagnostic import is_error
 from dslc.program import Program
 from dslc.source import Source
 from dslc.vocabulary import Vocabulary
+from runtime.daemon.opening.resource_pool import Lease
+from runtime.daemon.opening.secrets import Resolution
 from runtime.daemon.program.generation import Generation, fallback_of
-from runtime.daemon.program.resource_pool import Lease
-from runtime.daemon.program.secret_resolution import Resolution
 from runtime.memory import identity_of
 from runtime.memory.memories import Memories
 from runtime.secrets.secret import Secret
 from runtime.webhooks.routing.route import RouteTable, build_route
+from tests.cases import each_case
 from tests.dslc.catalogs import CATALOG
 from tests.dslc.test_cli import dslc
 
@@ -104,7 +105,7 @@ def test_what_is_added_changed_and_removed_has_a_line_each_with_its_place() -> N
             'provider custom { header "X" }',
             'webhook github-events: provider github → custom { header "X" }',
         ),
-        ("agent reviewer\n", "agent reviewer\n limits { body 1MB }", "webhook github-events: limits.body 256KiB → 1MB"),
+        ("agent reviewer\n", "agent reviewer\n limits { body 1MB }", "webhook github-events: limits.body unset → 1MB"),
         (
             'filter { json_path "$.action" equals "opened" }',
             "",
@@ -458,8 +459,9 @@ def _generation(of: Program) -> Generation:
     )
 
 
-@pytest.mark.parametrize(("old", "new"), _PAIRS)
-def test_what_is_said_of_paths_agents_and_memories_is_what_the_daemon_does(old: str, new: str) -> None:
+@each_case("pair", _PAIRS)
+def test_what_is_said_of_paths_agents_and_memories_is_what_the_daemon_does(pair: tuple[str, str]) -> None:
+    old, new = pair
     before, after = _generation(program(old)), _generation(program(new))
     found = difference(before.program, after.program, VOCABULARY)
     said = [effect for entry in (*found.added, *found.changed, *found.removed) for effect in entry.effects]
@@ -495,8 +497,9 @@ def test_a_store_that_stays_behind_is_none_that_the_new_program_opens(old: str, 
             assert identity_of(program(old).memories[entry.name], tmp_path) not in opened
 
 
-@pytest.mark.parametrize(("old", "new"), _PAIRS)
-def test_programs_that_are_equal_do_not_differ_and_others_do(old: str, new: str) -> None:
+@each_case("pair", _PAIRS)
+def test_programs_that_are_equal_do_not_differ_and_others_do(pair: tuple[str, str]) -> None:
+    old, new = pair
     assert between(old, new).same is (program(old) == program(new))
 
 

@@ -26,6 +26,7 @@ from dslc.report import FORMATS
 from dslc.report.project import path_in_project
 from dslc.report.selection import rest, shown
 from dslc.source import Source, Span
+from tests.cases import each_case
 from tests.dslc.catalogs import CATALOG
 
 _SCHEMAS = Path(__file__).parent / "schemas"
@@ -144,7 +145,7 @@ def _well_formed(done: Compilation) -> None:
     assert len(reports["github"].splitlines()) == number + more + 1
 
 
-@pytest.mark.parametrize("case", sorted(path.name for path in _CASES.iterdir() if path.is_dir()))
+@each_case("case", sorted(path.name for path in _CASES.iterdir() if path.is_dir()))
 def test_every_golden_case_is_well_formed_in_every_format(case: str) -> None:
     folder = _CASES / case
     sources = [Source(str(path.relative_to(folder)), read(path)) for path in find([folder])]
@@ -446,3 +447,20 @@ def test_rulers_stand_below_what_they_mean() -> None:
     assert lines[at - 1] == "      |"
     assert line.index("90 }") + 3 == ruler.index("^^")  # three letters are two columns wide
     assert ruler.startswith("      | ")
+
+
+@pytest.mark.parametrize("variable", ["GITHUB_WORKSPACE", "CI_PROJECT_DIR"])
+@pytest.mark.parametrize("here", [".", "elsewhere", "checkout", "checkout/sub"])
+def test_a_file_of_the_checkout_is_named_in_it_wherever_the_command_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, here: str
+) -> None:
+    file = tmp_path / "checkout/sub/a.symbiont"
+    for folder in (file.parent, tmp_path / "elsewhere"):
+        folder.mkdir(parents=True)
+    file.touch()
+    monkeypatch.setenv(variable, str(tmp_path / "checkout"))
+    monkeypatch.chdir(tmp_path / here)
+    for name in (str(file), os.path.relpath(file)):
+        assert path_in_project(name) == "sub/a.symbiont"
+    outside = tmp_path / "elsewhere/b.symbiont"
+    assert path_in_project(str(outside)) in {str(outside), "b.symbiont", "elsewhere/b.symbiont"}

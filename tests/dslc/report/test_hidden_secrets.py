@@ -27,6 +27,7 @@ from dslc.report.unified_diff import unified
 from dslc.setting import Setting
 from dslc.source import Source
 from dslc.vocabulary import Vocabulary
+from tests.cases import each_case
 from tests.dslc.catalogs import BLOCKS, CATALOG
 from tests.lanes import first_of
 
@@ -103,18 +104,17 @@ def _reports(text: str, catalog: Catalog = CATALOG) -> str:
     )
 
 
-@pytest.mark.parametrize("line", [line for line in _LINES if "secret://hunter" not in line])
-@pytest.mark.parametrize(
-    "around",
-    [
-        "webhook w {\n    %s\n}\n",
-        "webhook w { path 5 %s }",
-        "%s",
-        'webhook w {\n    path "/w"\n    %s\n    nothing\n}}\n',
-    ],
+_AROUND = (
+    "webhook w {\n    %s\n}\n",
+    "webhook w { path 5 %s }",
+    "%s",
+    'webhook w {\n    path "/w"\n    %s\n    nothing\n}}\n',
 )
-def test_no_report_shows_it(line: str, around: str) -> None:
-    assert _SECRET not in _reports(around % line)
+
+
+@each_case("text", [around % line for around in _AROUND for line in _LINES if "secret://hunter" not in line])
+def test_no_report_shows_it(text: str) -> None:
+    assert _SECRET not in _reports(text)
 
 
 # A bare word after a closed string is a key, and keys are shown.

@@ -21,6 +21,8 @@ class Refusal(NamedTuple):
 
     status: int
     explanation: str = "not now"
+    more: Mapping[str, Any] = {}
+    """Further fields of the error."""
 
 
 Given: TypeAlias = str | int | Refusal | Mapping[str, Any]
@@ -112,7 +114,9 @@ class ScriptedModel:
             if not reply.status:
                 assert request.transport is not None
                 request.transport.close()
-            return web.json_response({"error": {"message": reply.explanation}}, status=reply.status or 500)
+            return web.json_response(
+                {"error": {"message": reply.explanation, **reply.more}}, status=reply.status or 500
+            )
         if isinstance(reply, str):
             reply = {"message": {"role": "assistant", "content": reply}, "finish_reason": "stop"}
         size = sum(len(str(message["content"])) for message in body["messages"])
@@ -131,7 +135,7 @@ async def _streamed(request: web.Request, reply: Mapping[str, Any], usage: objec
     """Send a reply in parts of a few characters, then its calls, as server-sent events."""
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
     await response.prepare(request)
-    text, calls = reply["message"]["content"], reply["message"].get("tool_calls", [])
+    text, calls = reply["message"]["content"] or "", reply["message"].get("tool_calls", [])
     deltas: list[dict[str, Any]] = [{"content": text[at : at + _PART]} for at in range(0, len(text), _PART)]
     deltas += [{"tool_calls": [{"index": number, **call}]} for number, call in enumerate(calls)]
     chunks: list[dict[str, Any]] = [

@@ -34,7 +34,7 @@ def limited(model: ScriptedModel, limits: str, *, more: str = "", models: str = 
 
 async def used(agent: Acting) -> tuple[int, int]:
     """Return the tokens that count for the agent, and those that are reserved."""
-    async with agent.app.database.read() as connection:
+    async with agent.app.state.database.read() as connection:
         totals = await connection.execute(select(usage_totals.c.tokens).where(usage_totals.c.agent == "helper"))
         held = await connection.execute(select(reservations.c.tokens).where(reservations.c.agent == "helper"))
         return sum(totals.scalars()), sum(held.scalars())
@@ -42,7 +42,7 @@ async def used(agent: Acting) -> tuple[int, int]:
 
 async def idle(agent: Acting) -> None:
     async with asyncio.timeout(60):
-        while agent.dispatcher.running or agent.app.database.commits._task is not None:
+        while agent.dispatcher.running or agent.app.state.database.commits._task is not None:
             await asyncio.sleep(0.02)
 
 
@@ -88,7 +88,7 @@ async def test_people_are_refused_at_a_limit_and_deliveries_wait_for_the_next_da
 
 async def test_a_delivery_at_a_limit_leaves_its_thread_to_people_and_goes_on_from_its_steps(tmp_path: Path) -> None:
     with ScriptedModel(says(archival_insert={"content": "Step one."}), says("Done.")) as model:
-        async with acting(tmp_path, limited(model, "tokens_per_day 5500")) as agent:
+        async with acting(tmp_path, limited(model, "tokens_per_day 2000")) as agent:
             delivery = await agent.deliver({"number": 1})
             await agent.until(delivery, lambda row: row.state == "budget_exceeded")
             assert len(model.bodies) == 1
@@ -170,17 +170,17 @@ async def test_a_limit_of_a_user_holds_and_is_lifted_for_what_waits(tmp_path: Pa
     with ScriptedModel(says("Yes.")) as model:
         async with acting(tmp_path, program(model, "context { reply_tokens 200 }")) as agent:
             context = agent.app.admin_context()
-            await users.change(context, {"name": OWNER, "tokens_per_day": "6000"})
+            await users.user_set(context, {"name": OWNER, "tokens_per_day": "6000"})
             while await agent.ask("Are you there?") == "answered":
                 pass
             delivery = await agent.deliver({"number": 1})
             row = await agent.until(delivery, lambda row: row.state == "budget_exceeded")
             assert "the limit of the user, 6,000 tokens per day," in row.error
-            shown = await users.show(context, {"name": OWNER})
+            shown = await users.user_show(context, {"name": OWNER})
             assert shown["limits"]["tokens_per_day"] == {"set": 6000, "most": 6000}
             assert 0 < shown["used"]["tokens"] <= 6000
 
-            await users.change(context, {"name": OWNER, "tokens_per_day": "none"})
+            await users.user_set(context, {"name": OWNER, "tokens_per_day": "none"})
             assert await agent.end(delivery) == "answered"
 
 
@@ -188,7 +188,7 @@ async def test_a_person_is_told_before_a_message_is_stored(tmp_path: Path) -> No
     with ScriptedModel(says("Yes.")) as model:
         async with acting(tmp_path, limited(model, "runs_per_hour 1")) as agent:
             assert await agent.ask("One.") == "answered"
-            refusal = await agent.app.budgets.refusal(OWNER, "helper")
+            refusal = await agent.app.state.budgets.refusal(OWNER, "helper")
             assert refusal is not None
             problem = problem_of(refusal)
             assert (problem.status, problem.kind) == (429, "budget_exceeded")
@@ -196,20 +196,20 @@ async def test_a_person_is_told_before_a_message_is_stored(tmp_path: Path) -> No
             assert 0 < refusal.retry_after <= 3600
             stored = len(await agent.messages())
             with pytest.raises(BudgetExceeded):
-                await chat.send(agent.app.admin_context(), {"agent": "helper", "message": "Two."})
+                await chat.chat_send(agent.app.admin_context(), {"agent": "helper", "message": "Two."})
             with pytest.raises(BudgetExceeded):
-                await TOOLS["agent_chat"].call(agent.app.context(OWNER_CALLER), {"input": "Two."})
+                await TOOLS["agent_chat"].call(agent.app.contexts.tool(OWNER_CALLER), {"input": "Two."})
             await idle(agent)
             assert len(await agent.messages()) == stored
 
             await reload(agent, tmp_path, limited(model, "runs_per_hour 1 at_limit wait"))
-            assert await agent.app.budgets.refusal(OWNER, "helper") is None
+            assert await agent.app.state.budgets.refusal(OWNER, "helper") is None
 
 
 async def test_agents_of_users_with_a_limit_of_costs_need_prices_and_readiness_says_so(tmp_path: Path) -> None:
     with ScriptedModel(says("Yes.")) as model:
         async with acting(tmp_path, program(model)) as agent:
-            await users.change(agent.app.admin_context(), {"name": OWNER, "cost_per_day": "1.50"})
+            await users.user_set(agent.app.admin_context(), {"name": OWNER, "cost_per_day": "1.50"})
             delivery = await agent.deliver({"number": 1})
             row = await agent.until(delivery, lambda row: row.state == "budget_exceeded")
             assert "the model scripted has no prices" in row.error
@@ -244,7 +244,7 @@ def test_two_daemons_on_one_database_keep_a_limit_together_and_go_on_when_it_is_
         return says("Yes.")
 
     with ScriptedModel(answer) as model, ExitStack() as stack:
-        text = limited(model, "tokens_per_day 30000 runs_per_hour 1000", more="thread delivery")
+        text = limited(model, "tokens_per_day 15000 runs_per_hour 1000", more="thread delivery")
         text = text.replace('memory notes { path "notes" embedding hashing }', "memory notes { store collection }")
         daemons = []
         for name in ("one", "other"):
@@ -256,7 +256,7 @@ def test_two_daemons_on_one_database_keep_a_limit_together_and_go_on_when_it_is_
             assert daemons[number % 2].request("POST", "/w", b'{"number":%d}' % number).status == 202
 
         def states() -> Counter[str]:
-            done = daemons[0].symbi("agent", "runs", "--tail", "100", "--json", **on_postgres(postgres_url))
+            done = daemons[0].symbi("agent", "runs", "--limit", "100", "--json", **on_postgres(postgres_url))
             return Counter(run["state"] for run in json.loads(done.stdout)["runs"])
 
         found = until(lambda: seen if (seen := states())["budget_exceeded"] + seen["done"] == 40 else None, 120)
@@ -264,11 +264,11 @@ def test_two_daemons_on_one_database_keep_a_limit_together_and_go_on_when_it_is_
         assert found["done"] == len(model.bodies)
         shown = daemons[0].symbi("agent", "usage", "--json", **on_postgres(postgres_url))
         use = json.loads(shown.stdout)["limits"][0]
-        assert 0 < use["used"] <= 30_000
+        assert 0 < use["used"] <= 15_000
         assert use["reserved"] == 0
 
         for name in ("one", "other"):
-            write_program(tmp_path / name, text.replace("30000", "10000000"))
+            write_program(tmp_path / name, text.replace("15000", "10000000"))
         until(lambda: states()["done"] == 40, 120)
         assert len(model.bodies) == 40
 

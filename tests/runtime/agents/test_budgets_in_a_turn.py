@@ -58,22 +58,22 @@ def tightening(agent: Acting) -> Callable[[], None]:
 
     async def tighten() -> None:
         context = agent.app.admin_context()
-        used = (await users.show(context, {"name": OWNER}))["used"]["tokens"]
-        await users.change(context, {"name": OWNER, "tokens_per_day": str(used + 1)})
+        used = (await users.user_show(context, {"name": OWNER}))["used"]["tokens"]
+        await users.user_set(context, {"name": OWNER, "tokens_per_day": str(used + 1)})
 
     return lambda: asyncio.run_coroutine_threadsafe(tighten(), loop).result(60)
 
 
 async def lift(agent: Acting) -> None:
-    await users.change(agent.app.admin_context(), {"name": OWNER, "tokens_per_day": "none"})
+    await users.user_set(agent.app.admin_context(), {"name": OWNER, "tokens_per_day": "none"})
 
 
 async def counted(agent: Acting) -> tuple[int, int]:
     """Return the tokens that count for the owner; and those that the rows of the calls have, by which reservations are
     replaced."""
     await idle(agent)
-    assert not await rows(agent.app.database, reservations)
-    async with agent.app.database.read() as connection:
+    assert not await rows(agent.app.state.database, reservations)
+    async with agent.app.state.database.read() as connection:
         totals = await connection.execute(select(usage_totals.c.tokens).where(usage_totals.c.user_id == OWNER))
         calls = await connection.execute(select(usage.c.tokens_in, usage.c.tokens_out).where(usage.c.agent == "helper"))
         return sum(totals.scalars()), sum((tokens_in or 0) + (tokens_out or 0) for tokens_in, tokens_out in calls)
@@ -81,7 +81,7 @@ async def counted(agent: Acting) -> tuple[int, int]:
 
 async def purposes(agent: Acting) -> Counter[str]:
     """Return how many calls were answered, by their purpose."""
-    return Counter(row.purpose for row in await rows(agent.app.database, usage) if row.outcome == "answered")
+    return Counter(row.purpose for row in await rows(agent.app.state.database, usage) if row.outcome == "answered")
 
 
 @LONG
@@ -97,7 +97,7 @@ async def test_a_delivery_whose_summary_is_refused_waits_and_goes_on_with_one_su
             delivery = await agent.deliver({"words": "word " * 100})
             row = await agent.until(delivery, lambda row: row.state == "budget_exceeded")
             assert "the limit of the user" in row.error
-            refused = [each for each in await rows(agent.app.database, usage) if each.outcome == "refused"]
+            refused = [each for each in await rows(agent.app.state.database, usage) if each.outcome == "refused"]
             assert refused == []
             assert answers.asked["reply"] == before["reply"] + 2
 
@@ -145,7 +145,7 @@ async def test_a_request_that_was_too_large_counts_when_it_is_sent_again(tmp_pat
     with ScriptedModel(TOO_LONG, says("Shorter.")) as model:
         async with acting(tmp_path, program(model, "limits { tokens_per_day 100000 }")) as agent:
             assert await agent.ask("Talk. " + "word " * 500) == "answered"
-            outcomes = [row.outcome for row in await rows(agent.app.database, usage)]
+            outcomes = [row.outcome for row in await rows(agent.app.state.database, usage)]
             assert sorted(outcomes) == ["answered", "refused"]
             total, told = await counted(agent)
             assert total == told > 0
@@ -187,11 +187,11 @@ async def test_a_fallback_counts_with_its_own_price(tmp_path: Path) -> None:
     with ScriptedModel(503) as first, ScriptedModel(says("I stand in.")) as second:
         async with acting(tmp_path, with_fallback(first, second, PRICED.format(100))) as agent:
             context = agent.app.admin_context()
-            await users.change(context, {"name": OWNER, "cost_per_day": "10"})
+            await users.user_set(context, {"name": OWNER, "cost_per_day": "10"})
             assert await agent.ask("Hello.") == "answered"
             total, told = await counted(agent)
             assert total == told > 0
-            async with agent.app.database.read() as connection:
+            async with agent.app.state.database.read() as connection:
                 costs = await connection.execute(select(usage_totals.c.cost).where(usage_totals.c.user_id == OWNER))
                 assert sum(costs.scalars()) == told * 100_000
 
@@ -204,7 +204,7 @@ async def test_a_fallback_that_a_limit_does_not_allow_is_not_asked_and_the_run_w
     """Not for the next day: the model itself is cheap enough."""
     with ScriptedModel(503, 503, 503, says("I am back.")) as first, ScriptedModel(says("I stand in.")) as second:
         async with acting(tmp_path, with_fallback(first, second, price)) as agent:
-            await users.change(agent.app.admin_context(), {"name": OWNER, "cost_per_day": "0.05"})
+            await users.user_set(agent.app.admin_context(), {"name": OWNER, "cost_per_day": "0.05"})
             for turn in (await agent.send("Hello."), await agent.deliver({"number": 1})):
                 assert await agent.end(turn) == "answered"
             assert second.bodies == []
@@ -216,7 +216,7 @@ async def test_readiness_names_fallbacks_and_summarizers_without_prices(tmp_path
             "reply_tokens 200 }", "} summarizer { model other }"
         )
         async with acting(tmp_path, text) as agent:
-            await users.change(agent.app.admin_context(), {"name": OWNER, "cost_per_day": "1.50"})
+            await users.user_set(agent.app.admin_context(), {"name": OWNER, "cost_per_day": "1.50"})
             found = await readiness.readiness(agent.app.admin_context(), {})
             (check,) = [each for each in found["checks"] if each["check"] == "limits of costs"]
             assert check["status"] == "YELLOW"

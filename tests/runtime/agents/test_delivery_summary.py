@@ -98,5 +98,5 @@ def test_a_stored_body_is_told_as_its_sender_meant_it() -> None:
     row = PROVIDERS["github"]
     form = "application/x-www-form-urlencoded"
     payload = row.payload(b"payload=%7B%22action%22%3A%22opened%22%7D", form).value_or_none()
-    assert describe(row, "issues", payload).facts == [("action", "opened")]
-    assert describe(row, "issues", row.payload(b"{", None).value_or_none()).facts == []
+    assert describe("github", "issues", payload).facts == [("action", "opened")]
+    assert describe("github", "issues", row.payload(b"{", None).value_or_none()).facts == []

@@ -41,10 +41,10 @@ async def test_an_outage_at_any_commit_of_a_run_reports_no_false_conflict(
             tmp_path, program(model, "tools [agent_memory_set agent_memory_get agent_memory_delete]")
         ) as agent:
             app = agent.app
-            assert app.database.kind == kind
-            store = KvStore(app.database, app.clock, app.storage, OWNER)
+            assert app.state.database.kind == kind
+            store = KvStore(app.state.database, app.state.clock, app.state.storage, OWNER)
             await store.set("other", 1)
-            written = fail_at(monkeypatch, app.database.commits, broken, stored=stored)
+            written = fail_at(monkeypatch, app.state.database.commits, broken, stored=stored)
             assert await agent.ask("Count.") == "answered"
             outputs = await agent.outputs()
             assert [each[:2] for each in outputs] == [
@@ -56,8 +56,8 @@ async def test_an_outage_at_any_commit_of_a_run_reports_no_false_conflict(
             assert entry is not None
             assert (entry.value, entry.version, entry.expires_at) == (1, 3, None)
             assert written() > min(broken, 5)
-            assert [row.kv_version for row in await rows(app.database, user_storage)] == [3]
-            assert len(await rows(app.database, kv_calls)) == 3
+            assert [row.kv_version for row in await rows(app.state.database, user_storage)] == [3]
+            assert len(await rows(app.state.database, kv_calls)) == 3
 
 
 async def test_agents_of_a_user_share_the_entries_and_those_of_another_user_do_not(tmp_path: Path) -> None:
@@ -67,9 +67,9 @@ async def test_agents_of_a_user_share_the_entries_and_those_of_another_user_do_n
             tmp_path, program(model, "tools [agent_memory_set agent_memory_get agent_memory_delete]")
         ) as agent:
             app = agent.app
-            await KvStore(app.database, app.clock, app.storage, OWNER).set("n", 5)
+            await KvStore(app.state.database, app.state.clock, app.state.storage, OWNER).set("n", 5)
             assert await agent.ask("What is n?") == "answered"
-            ada = await users.add(app.database, "ada", 0)
+            ada = await users.add(app.state.database, "ada", 0)
             thread = await agent.main(ada)
             assert await agent.ask("What is n?", thread=thread) == "answered"
             assert '"value":5' in (await agent.outputs())[0][2]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 import structlog
 
 from runtime.agents.outcome import AWAY_SECONDS, outcome_name, outcome_of
@@ -17,6 +16,7 @@ from runtime.models.model import ModelRefused, ModelUnavailable, NoSuchModel
 from runtime.threads.inputs import ClaimedInput
 from runtime.threads.turns.named_run import named_run
 from runtime.threads.turns.turn import AgentGone, ThreadBusy
+from tests.cases import each_case
 from tests.clocks import ManualClock, until
 from tests.runtime.threads.turns.sending import Entering, dispatching, send, settled, thread_id
 from tests.runtime.webhooks.candidates import rows
@@ -29,7 +29,7 @@ def turn(attempt: int = 1) -> ClaimedInput:
     return ClaimedInput(**ids, attempt=attempt, tries=1, text="hello", scopes=frozenset(), sent_at=0)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("error", "state", "counts", "run_state", "name"),
     [
         (AWAY, "queued", False, "model_unavailable", "model_unavailable"),
@@ -52,8 +52,8 @@ def test_the_meaning_of_an_error_decides(
     assert name in OUTCOMES
 
 
-@pytest.mark.parametrize("attempt", [1, 2, 5, 1000])
-@pytest.mark.parametrize(("asked", "least", "most"), [(None, 1, AWAY_SECONDS), (0, 1, 1), (7, 7, 7), (900, 30, 30)])
+@each_case("attempt", [1, 2, 5, 1000])
+@each_case(("asked", "least", "most"), [(None, 1, AWAY_SECONDS), (0, 1, 1), (7, 7, 7), (900, 30, 30)])
 def test_a_model_that_is_away_is_asked_again_within_half_a_minute(
     attempt: int, asked: float | None, least: float, most: float
 ) -> None:

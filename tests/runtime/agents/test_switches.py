@@ -49,7 +49,7 @@ def checks(daemon: Daemon) -> dict[str, tuple[str, str]]:
 
 def states(daemon: Daemon) -> set[tuple[str, str]]:
     """Return the states of all deliveries, and of their runs in the log."""
-    listed = operate(daemon, "deliveries.list", {}).json()["deliveries"]
+    listed = operate(daemon, "delivery_list", {}).json()["deliveries"]
     logged = {row["delivery_id"]: row["run_state"] for row in daemon.attempts()}
     return {(row["state"], logged[row["id"]]) for row in listed}
 
@@ -92,14 +92,14 @@ def test_a_message_that_waited_for_its_model_says_that_agents_are_switched_off(
         assert "503" in sent["error"]
     model.replies = [says("Here again.")]
     with running(tmp_path, "program", wait=True, SYMBIONT_AGENTS="off", **given) as daemon:
-        (run,) = operate(daemon, "agents.runs", {"agent": "helper"}).json()["runs"]
+        (run,) = operate(daemon, "agent_runs", {"agent": "helper"}).json()["runs"]
         assert run["state"] == "switched_off"
-        followed = operate(daemon, "chat.follow", {"run": sent["run"], "thread": sent["thread"]}).json()
+        followed = operate(daemon, "chat_follow", {"run": sent["run"], "thread": sent["thread"]}).json()
         assert (followed["ended"], followed["state"]) == (None, "switched_off")
         assert checks(daemon)["messages"] == ("YELLOW", f"1 message to agents waiting: {REASON}")
     with running(tmp_path, "program", wait=True, **given) as daemon:
         followed = {"run": sent["run"], "thread": sent["thread"]}
-        assert operate(daemon, "chat.follow", followed).json()["messages"] == ["Here again."]
+        assert operate(daemon, "chat_follow", followed).json()["messages"] == ["Here again."]
 
 
 def test_what_waits_for_an_agent_that_its_user_has_switched_off_says_so(
@@ -164,7 +164,7 @@ def test_threads_are_not_summarized_and_the_oldest_messages_are_left_out(
         for number in range(4):
             asked = daemon.symbi("chat", "helper", "-m", f"{number} {long}", "--json", **given)
             assert json.loads(asked.stdout)["ended"] == "answered"
-        shown = operate(daemon, "threads.show", {"thread": thread}).json()
+        shown = operate(daemon, "agent_conversation_show", {"conversation_id": thread}).json()
         assert "first long" not in model.texts(-1)
     assert len(model.bodies) == 5
     assert not shown["summaries"], shown

@@ -47,14 +47,14 @@ async def test_a_call_whose_output_was_not_stored_creates_one_task(
 ) -> None:
     with ScriptedModel(creating()) as model:
         async with acting(tmp_path, program(model, "tools [task_create]")) as agent:
-            assert agent.app.database.kind == kind
+            assert agent.app.state.database.kind == kind
             done = hanging_after_the_first_tool(monkeypatch)
             run_id = await agent.send("Remind me.")
             await done.wait()
             await agent.kill()
             assert await agent.end(run_id) == "answered"
             [(_, status, text)] = await agent.outputs()
-            page = await agent.app.tasks.page("owner", limit=10)
+            page = await agent.app.state.tasks.page("owner", limit=10)
     [task] = page.tasks
     assert (status, task.id in text) == ("ok", True)
     assert (task.source, task.created_by_agent, task.origin_run_id) == ("agent", "helper", run_id)
@@ -66,4 +66,4 @@ async def test_a_model_cannot_say_who_it_is(tmp_path: Path) -> None:
             assert await agent.ask("Remind me.") == "answered"
             [(_, status, _)] = await agent.outputs()
             assert status == "error"
-            assert (await agent.app.tasks.page("owner", limit=10)).total == 0
+            assert (await agent.app.state.tasks.page("owner", limit=10)).total == 0

@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 
-from runtime.api.admin.agents.chat import open_conversation
-from runtime.api.admin.agents.context import show
-from runtime.api.admin.agents.overview import list_agents
+from runtime.api.admin.operations import AdminCall
 from runtime.api.rest.problem import problem_of
 from runtime.crypto import Unsealable
 from runtime.database.schema import OWNER, agent_settings, deliveries
@@ -37,14 +35,14 @@ async def test_a_run_has_the_settings_of_its_user(tmp_path: Path) -> None:
     with ScriptedModel(says("From the first.")) as first, ScriptedModel(says("From the second.")) as second:
         other = f'model second {{ service openai {{ url "{second.url}" model "m" }} offered true }}'
         async with acting(tmp_path, program(first, models=other)) as agent:
-            ada = await users.add(agent.app.database, "ada", 0)
+            ada = await users.add(agent.app.state.database, "ada", 0)
             await configure(agent, ada, model="second", system_prompt="You teach.", preferences={"style": "brief"})
             assert await agent.ask("Hello?", user_id=ada) == "answered"
             assert await agent.ask("Hello?") == "answered"
             delivery = await agent.deliver({"a": 1}, user_id=ada)
             assert await agent.end(delivery) == "answered"
             async with agent.app.pinned():
-                shown = await show(agent.app.admin_context(), {"user": "ada"})
+                shown = await AdminCall("agent_context_preview", {}, "ada").answer(agent.app.admin_context())
         assert [len(each.bodies) for each in (first, second)] == [1, 2]
         theirs, owners = second.texts(0), first.texts(0)
         assert ("You teach." in theirs, "You help." in theirs, "style: brief" in theirs) == (True, False, True)
@@ -70,7 +68,7 @@ async def test_settings_are_read_once_in_an_attempt(tmp_path: Path, monkeypatch:
 async def test_turns_of_a_user_who_switched_the_agent_off_wait_and_go_on(tmp_path: Path) -> None:
     with ScriptedModel(says("Here.")) as model:
         async with acting(tmp_path, program(model)) as agent:
-            ada = await users.add(agent.app.database, "ada", 0)
+            ada = await users.add(agent.app.state.database, "ada", 0)
             await configure(agent, ada, enabled=False, max_tokens=9000)
             message, delivery = await agent.send("Hello?", user_id=ada), await agent.deliver({"a": 1}, user_id=ada)
             for turn in (message, delivery):
@@ -78,12 +76,13 @@ async def test_turns_of_a_user_who_switched_the_agent_off_wait_and_go_on(tmp_pat
                 assert "switched off" in waits.error
             assert await agent.ask("Hello?") == "answered"
             assert len(model.bodies) == 1
-            (stored,) = await rows(agent.app.database, deliveries)
+            (stored,) = await rows(agent.app.state.database, deliveries)
             assert stored.state == "queued"
             async with agent.app.pinned():
                 with pytest.raises(SwitchedOff):
-                    await open_conversation(agent.app.admin_context(), {"user": "ada"})
-                listed = [await list_agents(agent.app.admin_context(), {"user": name}) for name in ("ada", OWNER)]
+                    await AdminCall("chat_open", {}, "ada").answer(agent.app.admin_context())
+                here = agent.app.admin_context()
+                listed = [await AdminCall("agent_list", {}, name).answer(here) for name in ("ada", OWNER)]
             assert [each["agents"][0]["enabled"] for each in listed] == [False, True]
             async with agent.app.open_context(Caller(ada, frozenset({"write"}))) as context:
                 with pytest.raises(SwitchedOff) as refused:
@@ -117,7 +116,7 @@ async def test_turns_go_on_when_the_program_does_not_let_the_user_switch_off(tmp
                 else:
                     # As always when the program disables it, the delivery is kept, and sent again by command.
                     async with asyncio.timeout(60):
-                        while (await rows(agent.app.database, deliveries))[0].state != "agent_gone":
+                        while (await rows(agent.app.state.database, deliveries))[0].state != "agent_gone":
                             await asyncio.sleep(0.02)
 
 
@@ -143,7 +142,7 @@ async def test_settings_that_cannot_be_read_stop_the_agent_until_they_are_replac
     with ScriptedModel(says("Here.")) as model:
         async with acting(tmp_path, program(model)) as agent:
             await agent.services.settings.put(OWNER, "other", {"enabled": False})
-            async with agent.app.database.write() as connection:
+            async with agent.app.state.database.write() as connection:
                 await connection.execute(agent_settings.update().values(agent="helper"))
             with pytest.raises(Unsealable):
                 await agent.services.settings.get(OWNER, "helper")

@@ -18,7 +18,7 @@ from dslc.compiler import analyse
 from dslc.diagnostics.diagnostic import is_error
 from dslc.program import Program
 from dslc.source import Source
-from runtime.agents.answer import declared_blocks
+from runtime.agents.attempt import declared_blocks
 from runtime.agents.prompt_context import build_prompt
 from runtime.agents.services import AgentServices
 from runtime.api.rest.authentication import Authenticator

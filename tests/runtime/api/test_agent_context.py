@@ -12,7 +12,7 @@ import pytest
 from runtime.database.schema import agent_settings, metadata
 from runtime.threads.content import TextPart
 from runtime.threads.summaries import NewSummary, Summaries
-from runtime.tokens import TokenCounter
+from runtime.token_counter import TokenCounter
 from tests.runtime.api.agents import CONVERSATION, said, talked, with_agents
 from tests.runtime.api.app import App, told
 from tests.runtime.webhooks.candidates import rows

@@ -1,4 +1,4 @@
-"""`/v1/agent` and `/v1/agents/{agent}`: one list of routes, for the main agent and for an agent by name."""
+"""`/v1/agents/{agent}`, and `/v1/agent` for the main agent: the same routes."""
 
 from __future__ import annotations
 
@@ -12,17 +12,25 @@ from uuid import UUID
 import pytest
 from jsonschema import Draft202012Validator
 
-from runtime.api.rest.endpoints import ENDPOINTS, Endpoint
+from runtime.api.rest.endpoints import ENDPOINTS, Endpoint, matching
 from runtime.api.rest.handler import ApiResponse
 from runtime.api.rest.openapi import describe
 from runtime.tools.toolset import ALL_TOOLS
 from tests.runtime.api.agents import PROGRAM, talked, with_agents
 from tests.runtime.api.app import App, program_of, told
 
-DOCUMENT: dict[str, Any] = json.loads(describe(ENDPOINTS))
-OF_AGENTS = [row for row in ENDPOINTS if row.path.startswith(("/v1/agent/", "/v1/agents"))]
-ROWS = [row for row in OF_AGENTS if row.watch is None and "run" not in row.tool.parameters.model_fields]
+DOCUMENT: dict[str, Any] = json.loads(describe())
+OF_AGENTS = [row for row in ENDPOINTS if row.path.startswith("/v1/agents/")]
+ROWS = [row for row in OF_AGENTS if row.follow is None and "run" not in row.tool.parameters.model_fields]
 """Those for which no agent runs."""
+EXAMPLES = {
+    "agent": "assistant",
+    "label": "human",
+    "memory_id": str(UUID(int=1)),
+    "conversation_id": str(UUID(int=1)),
+    "item_id": f"msg_{UUID(int=1).hex}_0_0",
+    "run": str(UUID(int=1)),
+}
 BOTH = pytest.mark.parametrize("path", ["/v1/agent", "/v1/agents/assistant"])
 
 
@@ -39,12 +47,16 @@ def refused(reply: ApiResponse, status: int) -> str:
 
 
 def test_each_route_is_there_for_the_main_agent_and_by_name() -> None:
-    main = {(row.method, row.path.removeprefix("/v1/agent")) for row in OF_AGENTS if row.path.startswith("/v1/agent/")}
-    named = {(row.method, row.path.removeprefix("/v1/agents/{agent}")) for row in OF_AGENTS if row.in_path}
-    assert main <= named
-    assert {("GET", "/config"), ("PUT", "/memory/blocks/{label}"), ("GET", "/context")} <= main
     for row in OF_AGENTS:
-        assert ("agent" in row.others) is False
+        assert row.in_path[0] == "agent"
+        given = {name: (row.tool.example or {}).get(name, EXAMPLES.get(name)) for name in row.in_path}
+        path = row.path.format_map(given)
+        assert matching(path)[row.method] == (row, given)
+        main = matching(path.replace(f"/v1/agents/{given['agent']}", "/v1/agent"))[row.method]
+        assert main == (row, {name: value for name, value in given.items() if name != "agent"})
+    assert {row.path for row in OF_AGENTS} >= {f"/v1/agents/{{agent}}/{each}" for each in ("config", "context", "chat")}
+    for path in ("/v1/agent", "/v1/agent/", "/v1/agents//config", "/v1/agents/a/b/config", "/v1/agent/config/"):
+        assert matching(path) == {}
 
 
 def sent(row: Endpoint, ids: dict[str, str]) -> tuple[str, str, Any]:
@@ -57,24 +69,24 @@ def sent(row: Endpoint, ids: dict[str, str]) -> tuple[str, str, Any]:
     return path, urlencode(query, doseq=True), body
 
 
-@pytest.mark.parametrize("row", [pytest.param(row, id=f"{row.method} {row.path}") for row in ROWS])
-async def test_the_example_of_each_route_is_answered_as_described(row: Endpoint, app: App) -> None:
-    token, ada = await app.token("ada"), await app.user("ada")
-    thread, _ = await talked(app, ada)
-    await app.ask(token, "PUT", "/v1/agent/memory/blocks/human", {"value": "Ada", "version": 1})
-    await app.ask(token, "PUT", "/v1/agent/memory/blocks/human", {"value": "Ada, Lyon", "version": 2})
-    kept = told(await app.ask(token, "POST", "/v1/agent/memory/archival", {"content": "Ada lives in Lyon."}))
-    item = f"msg_{UUID(thread.id).hex}_0_0"
-    ids = {"conversation_id": thread.id, "item_id": item, "memory_id": kept["memory_id"]}
-    path, query, body = sent(row, ids)
-    reply = await app.ask(token, row.method, path, body, query=query)
-    assert reply.status == row.status, reply
-    content = DOCUMENT["paths"][row.path][row.method.lower()]["responses"][str(row.status)]["content"]
-    schema = {**content["application/json"]["schema"], "components": DOCUMENT["components"]}
-    Draft202012Validator(schema).validate(told(reply))
-    for name, location in reply.headers:
-        if name == "Location":
-            assert told(await app.ask(token, "GET", location))
+async def test_the_example_of_each_route_is_answered_as_described(app: App) -> None:
+    for number, row in enumerate(ROWS):
+        name = f"ada-{number}"
+        token, ada = await app.token(name), await app.user(name)
+        thread, _ = await talked(app, ada)
+        await app.ask(token, "PUT", "/v1/agent/memory/blocks/human", {"value": "Ada", "version": 1})
+        await app.ask(token, "PUT", "/v1/agent/memory/blocks/human", {"value": "Ada, Lyon", "version": 2})
+        kept = told(await app.ask(token, "POST", "/v1/agent/memory/archival", {"content": "Ada lives in Lyon."}))
+        item = f"msg_{UUID(thread.id).hex}_0_0"
+        path, query, body = sent(row, {"conversation_id": thread.id, "item_id": item, "memory_id": kept["memory_id"]})
+        reply = await app.ask(token, row.method, path, body, query=query)
+        assert reply.status == row.status, (row, reply)
+        content = DOCUMENT["paths"][row.path][row.method.lower()]["responses"][str(row.status)]["content"]
+        schema = {**content["application/json"]["schema"], "components": DOCUMENT["components"]}
+        Draft202012Validator(schema).validate(told(reply))
+        for header, location in reply.headers:
+            if header == "Location":
+                assert told(await app.ask(token, "GET", location))
 
 
 async def test_the_main_agent_is_the_one_that_says_so_else_the_only_one_with_a_model(app: App) -> None:
@@ -105,9 +117,9 @@ async def test_the_path_says_whose_agent_it_is(app: App) -> None:
         ("GET", "/v1/agent/config", "agent=researcher"),
         ("GET", "/v1/agent/conversations", "agent=researcher"),
     ):
-        assert "/agent" in refused(await app.ask(token, method, path, query=given), 422)
+        assert "agent belongs in the path" in refused(await app.ask(token, method, path, query=given), 400)
     body = {"agent": "researcher", "max_tokens": 2000, "version": 0}
-    assert "/agent" in refused(await app.ask(token, "PUT", "/v1/agent/config", body), 422)
+    assert "agent belongs in the path" in refused(await app.ask(token, "PUT", "/v1/agent/config", body), 400)
     assert (await app.ask(token, "GET", "/v1/agents/assistant/config", query="agent=researcher")).status == 400
 
 
@@ -169,13 +181,7 @@ async def test_archival_memory_and_conversations_are_the_users_own(app: App) -> 
 async def test_looking_needs_read_and_changing_needs_write(app: App) -> None:
     reader = await app.token("ada", "read")
     for row in ROWS:
-        values = {
-            "agent": "assistant",
-            "label": "human",
-            "memory_id": str(UUID(int=1)),
-            "conversation_id": str(UUID(int=1)),
-        }
-        path = row.path.format_map({**values, "item_id": f"msg_{UUID(int=1).hex}_0_0"})
+        path = row.path.format_map(EXAMPLES)
         reply = await app.ask(reader, row.method, path, dict(row.given) if row.body else None)
         looks = row.method == "GET" or row.tool.name == "agent_memory_search"
         assert (reply.status == 403) is not looks, (row, reply)

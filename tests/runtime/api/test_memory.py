@@ -40,7 +40,7 @@ async def get(app: App, token: str, path: str, **query: Any) -> Any:
 
 
 async def remember(app: App, token: str, text: str, agent: str = "reviewer", **body: Any) -> Any:
-    reply = await app.ask(token, "POST", f"/v1/memory/{agent}/items", {"text": text, **body})
+    reply = await app.ask(token, "POST", "/v1/memory/items", {"agent": agent, "text": text, **body})
     assert reply.status == 200, reply
     return told(reply)
 
@@ -59,27 +59,29 @@ async def test_what_is_written_is_searched_listed_shown_and_counted(app: App) ->
     item = written["item"]
     assert (written["outcome"], written["memory"]) == ("stored", "notes")
     assert (item["user_id"], item["agent_id"], item["memory_type"]) == (await app.user("ada"), "reviewer", "semantic")
-    found = await get(app, token, "/reviewer/search", query="how many requests a minute")
+    found = await get(app, token, "/search", agent="reviewer", query="how many requests a minute")
     assert found["hits"][0]["item"] == item
     assert found["hits"][0]["file"] == "reviewer/memory.md"
     assert found["hits"][0]["line"] == 5
     assert abs(sum(found["hits"][0]["parts"].values()) - found["hits"][0]["score"]) < 1e-6
     listed = {**item, "valid_until": None, "replaced_by": None, "retracted": False}
     assert (await get(app, token, "/items"))["items"] == [listed]
-    assert (await get(app, token, "/reviewer/items"))["items"] == [listed]
+    assert (await get(app, token, "/items", agent="reviewer"))["items"] == [listed]
     assert (await get(app, token, f"/items/{item['memory_id']}"))["item"] == listed
-    (row,) = (await get(app, token, "/reviewer/stats"))["agents"]
+    (row,) = (await get(app, token, "", agent="reviewer"))["agents"]
     assert (row["items"], row["files"]) == (1, None)
 
 
 async def test_a_query_may_use_the_other_name_of_a_parameter(app: App) -> None:
     token = await app.token("ada", "write")
     await remember(app, token, "The walnut is in the garden")
-    path = "/reviewer/search"
-    full = await get(app, token, path, query="walnut garden", score_threshold="0.2")
+    path = "/search"
+    full = await get(app, token, path, agent="reviewer", query="walnut garden", score_threshold="0.2")
     assert full["hits"]
-    assert (await get(app, token, path, query="walnut garden", scoreThreshold="0.2"))["hits"] == full["hits"]
-    both = urlencode({"query": "walnut", "scoreThreshold": "0.2", "score_threshold": "0.3"})
+    assert (await get(app, token, path, agent="reviewer", query="walnut garden", scoreThreshold="0.2"))["hits"] == full[
+        "hits"
+    ]
+    both = urlencode({"agent": "reviewer", "query": "walnut", "scoreThreshold": "0.2", "score_threshold": "0.3"})
     refused(await app.ask(token, "GET", f"/v1/memory{path}", query=both), 422, "another name for")
 
 
@@ -95,8 +97,8 @@ async def test_no_user_sees_what_is_anothers(app: App) -> None:
     await remember(app, ada, "Only the planner knows of Bluebird", agent="planner")
     mine = await remember(app, bob, "Bob likes his launch at noon")
     for path, query in (
-        ("/reviewer/search", {"query": "launch codenamed Bluebird"}),
-        ("/reviewer/items", {}),
+        ("/search", {"agent": "reviewer", "query": "launch codenamed Bluebird"}),
+        ("/items", {"agent": "reviewer"}),
         ("/items", {"type": "fact"}),
         ("/export", {}),
         ("/export", {"agent": "reviewer"}),
@@ -131,15 +133,15 @@ async def test_one_item_is_edited_and_then_forgotten(app: App) -> None:
 @pytest.mark.parametrize(
     ("method", "path", "body"),
     [
-        ("GET", "/reviewer/inspect", None),
+        ("GET", "/inspect?agent=reviewer", None),
         ("GET", "/verify", None),
-        ("DELETE", "/reviewer", None),
-        ("POST", "/reviewer/compact", {}),
+        ("DELETE", "?agent=reviewer", None),
+        ("POST", "/compact", {"agent": "reviewer"}),
         ("POST", "/reindex", {}),
-        ("GET", "/reviewer/search?query=x&user=ada", None),
+        ("GET", "/search?agent=reviewer&query=x&user=ada", None),
         ("GET", "/items?user=ada", None),
         ("GET", "/export?user=ada", None),
-        ("POST", "/reviewer/items", {"text": "x", "user": "ada"}),
+        ("POST", "/items", {"agent": "reviewer", "text": "x", "user": "ada"}),
     ],
 )
 async def test_what_is_everybodys_needs_the_scope_admin(app: App, method: str, path: str, body: Any) -> None:
@@ -155,7 +157,7 @@ async def test_what_is_everybodys_needs_the_scope_admin(app: App, method: str, p
 
 async def test_reading_needs_read_and_writing_needs_write(app: App) -> None:
     token = await app.token("ada", "read")
-    refused(await app.ask(token, "POST", "/v1/memory/reviewer/items", {"text": "x"}), 403)
+    refused(await app.ask(token, "POST", "/v1/memory/items", {"agent": "reviewer", "text": "x"}), 403)
     refused(await app.ask(token, "POST", "/v1/memory/import", {"items": []}), 403)
     assert (await get(app, token, "/items"))["items"] == []
 
@@ -167,7 +169,7 @@ async def test_an_admin_sees_and_writes_everybodys(app: App) -> None:
     await remember(app, admin, "Written by root")
     assert len((await get(app, admin, "/items"))["items"]) == 3
     assert len((await get(app, admin, "/items", user="ada"))["items"]) == 2
-    found = (await get(app, admin, "/reviewer/search", query="written", user="root"))["hits"]
+    found = (await get(app, admin, "/search", agent="reviewer", query="written", user="root"))["hits"]
     assert [hit["item"]["text"] for hit in found] == ["Written by root"]
     assert Path(found[0]["file"]).is_absolute()
     stats = await get(app, admin, "")
@@ -178,12 +180,12 @@ async def test_an_admin_sees_and_writes_everybodys(app: App) -> None:
 async def test_an_unknown_agent_is_answered_with_the_nearest_name(app: App) -> None:
     token = await app.token("ada", "write")
     asked: tuple[tuple[str, str, str, Any], ...] = (
-        ("GET", "search", "query=x", None),
-        ("GET", "items", "", None),
-        ("POST", "items", "", {"text": "x"}),
+        ("GET", "search", "agent=revewer&query=x", None),
+        ("GET", "items", "agent=revewer", None),
+        ("POST", "items", "", {"agent": "revewer", "text": "x"}),
     )
     for method, path, query, body in asked:
-        reply = await app.ask(token, method, f"/v1/memory/revewer/{path}", body, query=query)
+        reply = await app.ask(token, method, f"/v1/memory/{path}", body, query=query)
         refused(reply, 404, "no agent is called 'revewer'", "did you mean reviewer?")
 
 
@@ -195,40 +197,40 @@ async def test_an_agent_that_only_others_items_know_of_is_not_there(app: App) ->
     )
     assert told(imported)["stored"] == 1
     for name in ("hidden-agent", "hidden-agen"):
-        reply = await app.ask(bob, "GET", f"/v1/memory/{name}/items")
+        reply = await app.ask(bob, "GET", "/v1/memory/items", query=f"agent={name}")
         assert "hidden-agent?" not in reply.body.decode()
         refused(reply, 404)
-    assert (await get(app, admin, "/hidden-agent/items"))["items"][0]["text"] == SECRETIVE
+    assert (await get(app, admin, "/items", agent="hidden-agent"))["items"][0]["text"] == SECRETIVE
 
 
 async def test_an_unknown_memory_is_answered_with_the_nearest_name(app: App) -> None:
-    reply = await app.ask(await app.token(), "GET", "/v1/memory/reviewer/items", query="memory=note")
+    reply = await app.ask(await app.token(), "GET", "/v1/memory/items", query="agent=reviewer&memory=note")
     refused(reply, 404, "no memory is called 'note'", "did you mean notes?")
 
 
-@pytest.mark.parametrize(
-    ("path", "query", "said"),
-    [
-        ("/reviewer/search", "", "query"),
-        ("/reviewer/search", "query=", "nothing to search for"),
-        ("/reviewer/search", "query=+", "nothing to search for"),
-        ("/reviewer/search", "query=x&limit=0", "limit"),
-        ("/reviewer/search", "query=x&limit=101", "limit"),
-        ("/reviewer/search", "query=x&limit=ten", "limit"),
-        ("/reviewer/search", "query=x&type=facts", "type"),
-        ("/reviewer/search", "query=x&since=soon", "is not a time"),
-        ("/reviewer/search", "query=x&until=2026-13-01", "is not a time"),
-        ("/reviewer/search", "query=x&since=999999999y", "is not a time"),
-        ("/reviewer/search", "query=" + "x" * 2001, "query"),
-        ("/items", "cursor=nonsense", "cursor"),
-        ("/items", "cursor=WzEsIjVmM2MxZjBlLTdjN2ItNWE1NS05YTNlLTBkNmE1ZjBmN2ExMSJd", "cursor"),  # without a memory
-        ("/items", "limit=501", "limit"),
-        ("/export", "cursor=WzFd", "cursor"),
-        ("/export", "limit=1001", "limit"),
-    ],
-)
-async def test_a_wrong_parameter_is_named(app: App, path: str, query: str, said: str) -> None:
-    refused(await app.ask(await app.token(), "GET", f"/v1/memory{path}", query=query), 422, said)
+A_WRONG_PARAMETER_IS_CASES = [
+    ("/search", "agent=reviewer", "query"),
+    ("/search", "agent=reviewer&query=", "nothing to search for"),
+    ("/search", "agent=reviewer&query=+", "nothing to search for"),
+    ("/search", "agent=reviewer&query=x&limit=0", "limit"),
+    ("/search", "agent=reviewer&query=x&limit=101", "limit"),
+    ("/search", "agent=reviewer&query=x&limit=ten", "limit"),
+    ("/search", "agent=reviewer&query=x&type=facts", "type"),
+    ("/search", "agent=reviewer&query=x&since=soon", "is not a time"),
+    ("/search", "agent=reviewer&query=x&until=2026-13-01", "is not a time"),
+    ("/search", "agent=reviewer&query=x&since=999999999y", "is not a time"),
+    ("/search", "agent=reviewer&query=" + "x" * 2001, "query"),
+    ("/items", "cursor=nonsense", "cursor"),
+    ("/items", "cursor=WzEsIjVmM2MxZjBlLTdjN2ItNWE1NS05YTNlLTBkNmE1ZjBmN2ExMSJd", "cursor"),  # without a memory
+    ("/items", "limit=501", "limit"),
+    ("/export", "cursor=WzFd", "cursor"),
+    ("/export", "limit=1001", "limit"),
+]
+
+
+async def test_a_wrong_parameter_is_named(app: App) -> None:
+    for path, query, said in A_WRONG_PARAMETER_IS_CASES:
+        refused(await app.ask(await app.token(), "GET", f"/v1/memory{path}", query=query), 422, said)
 
 
 async def test_a_time_that_no_cursor_has_is_refused(app: App) -> None:
@@ -238,19 +240,19 @@ async def test_a_time_that_no_cursor_has_is_refused(app: App) -> None:
     refused(await app.ask(await app.token(), "GET", "/v1/memory/items", query=f"cursor={cursor}"), 422, "cursor")
 
 
-@pytest.mark.parametrize("name", ["..", ".%2e", "a%2Fb", "a b", "x" * 65, "ä"])
-async def test_what_cannot_be_an_agent_is_a_path_that_is_not_there(app: App, name: str) -> None:
+async def test_what_cannot_be_an_agent_is_refused(app: App) -> None:
     admin = await app.token("root", "admin")
-    for method, path in (("DELETE", f"/v1/memory/{name}"), ("GET", f"/v1/memory/{name}/inspect")):
-        reply = await app.ask(admin, method, path)
-        assert reply.status in {404, 422}, reply
+    for name in ("..", ".%2e", "a%2Fb", "a+b", "x" * 65, "%c3%a4"):
+        for method, path in (("DELETE", "/v1/memory"), ("GET", "/v1/memory/inspect")):
+            reply = await app.ask(admin, method, path, query=f"agent={name}")
+            assert reply.status in {404, 422}, reply
 
 
 async def test_an_item_of_ten_megabytes_is_refused_with_what_is_allowed(app: App) -> None:
     token = await app.token()
-    reply = await app.ask(token, "POST", "/v1/memory/reviewer/items", {"text": "x" * 10_000_000})
+    reply = await app.ask(token, "POST", "/v1/memory/items", {"agent": "reviewer", "text": "x" * 10_000_000})
     refused(reply, 422, "10000000 characters is too large", "at most 1048576")
-    reply = await app.ask(token, "POST", "/v1/memory/reviewer/items", {"text": "x" * 20_000_000})
+    reply = await app.ask(token, "POST", "/v1/memory/items", {"agent": "reviewer", "text": "x" * 20_000_000})
     refused(reply, 413)
     assert (await get(app, token, "/items"))["items"] == []
     large = await remember(app, token, "ä " * 500_000)
@@ -260,12 +262,16 @@ async def test_an_item_of_ten_megabytes_is_refused_with_what_is_allowed(app: App
 async def test_an_empty_text_is_nothing_to_remember(app: App) -> None:
     token = await app.token()
     for text in ("", " \n"):
-        refused(await app.ask(token, "POST", "/v1/memory/reviewer/items", {"text": text}), 422, "the text is empty")
+        refused(
+            await app.ask(token, "POST", "/v1/memory/items", {"agent": "reviewer", "text": text}),
+            422,
+            "the text is empty",
+        )
 
 
 async def test_nobody_writes_under_the_key_of_a_delivery(app: App) -> None:
-    body = {"text": "x", "source_uri": "symbiont:delivery/1"}
-    refused(await app.ask(await app.token(), "POST", "/v1/memory/reviewer/items", body), 422, "source_uri")
+    body = {"agent": "reviewer", "text": "x", "source_uri": "symbiont:delivery/1"}
+    refused(await app.ask(await app.token(), "POST", "/v1/memory/items", body), 422, "source_uri")
 
 
 async def test_a_dry_run_shows_what_would_be_stored_without_secrets_and_writes_nothing(app: App) -> None:
@@ -301,7 +307,9 @@ async def test_filters_narrow_a_search_and_a_list(app: App, clock: ManualClock) 
     await remember(app, token, "new red procedure", type="procedure", tags=["red"])
 
     async def found(**query: Any) -> set[str]:
-        answer = await get(app, token, "/reviewer/search", query="old new blue red fact pattern procedure", **query)
+        answer = await get(
+            app, token, "/search", agent="reviewer", query="old new blue red fact pattern procedure", **query
+        )
         return {hit["item"]["text"] for hit in answer["hits"]}
 
     assert await found(tag=["blue", "red"]) == {"old blue fact", "new blue pattern", "new red procedure"}
@@ -321,13 +329,13 @@ async def test_a_purge_says_what_goes_and_then_it_is_gone(app: App) -> None:
     admin = await app.token("root", "admin")
     await remember(app, admin, "one")
     await remember(app, admin, "two", type="episode")
-    going = told(await app.ask(admin, "DELETE", "/v1/memory/reviewer", query="dry_run=true"))
+    going = told(await app.ask(admin, "DELETE", "/v1/memory", query="agent=reviewer&dry_run=true"))
     assert going["memories"] == [{"memory": "notes", "files": 2, "items": 2}]
     assert len((await get(app, admin, "/items"))["items"]) == 2
-    assert told(await app.ask(admin, "DELETE", "/v1/memory/reviewer"))["memories"] == going["memories"]
+    assert told(await app.ask(admin, "DELETE", "/v1/memory", query="agent=reviewer"))["memories"] == going["memories"]
     assert (await get(app, admin, "/items"))["items"] == []
-    assert (await get(app, admin, "/reviewer/search", query="one two"))["hits"] == []
-    assert told(await app.ask(admin, "DELETE", "/v1/memory/reviewer"))["memories"] == []
+    assert (await get(app, admin, "/search", agent="reviewer", query="one two"))["hits"] == []
+    assert told(await app.ask(admin, "DELETE", "/v1/memory", query="agent=reviewer"))["memories"] == []
 
 
 async def test_an_unreadable_memory_is_told_and_the_others_go_on(app: App, tmp_path: Path) -> None:
@@ -341,7 +349,7 @@ async def test_an_unreadable_memory_is_told_and_the_others_go_on(app: App, tmp_p
     exported = await get(app, admin, "/export")
     assert [item["text"] for item in exported["items"]] == ["fine"]
     assert "memory.md" in exported["problems"][0]["message"]
-    reply = await app.ask(admin, "GET", "/v1/memory/reviewer/items")
+    reply = await app.ask(admin, "GET", "/v1/memory/items", query="agent=reviewer")
     # File names are for administrators only, and are in the log.
     assert str(tmp_path) not in refused(reply, 500)["detail"]
 
@@ -393,7 +401,7 @@ async def test_no_score_or_note_of_a_search_tells_what_others_have(app: App) -> 
         await remember(app, bob, text, type="episode")
 
     async def found() -> Any:
-        answer = await get(app, bob, "/reviewer/search", query="apples zebras")
+        answer = await get(app, bob, "/search", agent="reviewer", query="apples zebras")
         return {hit["item"]["text"]: hit["parts"]["keyword"] for hit in answer["hits"]}, answer["notes"]
 
     before = await found()
@@ -407,7 +415,7 @@ async def test_a_search_says_what_it_could_not_read_and_a_user_is_not_told_where
     await remember(app, token, "ping in a log", type="episode")
     (tmp_path / "notes" / "reviewer" / "memory.md").mkdir()
     for asked, whole in ((token, False), (admin, True)):
-        answer = await get(app, asked, "/reviewer/search", query="ping")
+        answer = await get(app, asked, "/search", agent="reviewer", query="ping")
         assert [hit["item"]["text"] for hit in answer["hits"]] == ["ping in a log"]
         (note,) = [note for note in answer["notes"] if "memory.md" in note]
         assert (str(tmp_path) in note) == whole
@@ -418,9 +426,9 @@ async def test_records_are_neither_compacted_nor_purged(app: App, tmp_path: Path
     admin = await app.token("root", "admin")
     async with app.remembering(tmp_path, block):
         await remember(app, admin, "kept for good", memory="audit")
-        for method, path in (("DELETE", "/v1/memory/reviewer"), ("POST", "/v1/memory/reviewer/compact")):
-            body = {"memory": "audit"} if method == "POST" else None
-            query = "memory=audit" if body is None else ""
+        for method, path in (("DELETE", "/v1/memory"), ("POST", "/v1/memory/compact")):
+            body = {"agent": "reviewer", "memory": "audit"} if method == "POST" else None
+            query = "agent=reviewer&memory=audit" if body is None else ""
             refused(await app.ask(admin, method, path, body, query=query), 409)
         assert len((await get(app, admin, "/items", memory="audit"))["items"]) == 1
 
@@ -433,8 +441,8 @@ async def test_no_gate_tells_a_user_which_files_the_machine_has(app: App, tmp_pa
     async with app.remembering(tmp_path, block):
         answers = []
         for name in ("there", "not-there"):
-            body = {"text": "done", "memory": "audit", "sources": [str(tmp_path / name)]}
-            reply = await app.ask(user, "POST", "/v1/memory/reviewer/items", body)
+            body = {"agent": "reviewer", "text": "done", "memory": "audit", "sources": [str(tmp_path / name)]}
+            reply = await app.ask(user, "POST", "/v1/memory/items", body)
             answers.append(json.dumps(refused(reply, 422, "this requires the scope admin")).replace(name, ""))
         assert answers[0] == answers[1]
         await remember(app, admin, "done", memory="audit", sources=[str(tmp_path / "there")])
@@ -446,10 +454,10 @@ async def test_one_search_finds_what_an_agent_has_in_several_memories(app: App, 
     block = Memory(name="other", path="other", embedding=Variant(name="hashing"))
     async with app.remembering(tmp_path, block):
         await remember(app, token, "the blue two", memory="other")
-        found = (await get(app, token, "/reviewer/search", query="blue"))["hits"]
+        found = (await get(app, token, "/search", agent="reviewer", query="blue"))["hits"]
         assert {(hit["item"]["memory"], hit["item"]["text"]) for hit in found} == {
             ("notes", "the blue one"),
             ("other", "the blue two"),
         }
-        only = (await get(app, token, "/reviewer/search", query="blue", memory="other"))["hits"]
+        only = (await get(app, token, "/search", agent="reviewer", query="blue", memory="other"))["hits"]
         assert [hit["item"]["memory"] for hit in only] == ["other"]

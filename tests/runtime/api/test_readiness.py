@@ -14,7 +14,7 @@ from dslc.blocks.memory import Memory, Summarize
 from dslc.blocks.variant import Variant
 from dslc.program import Program
 from runtime import extras
-from runtime.api.admin.readiness import LITTLE_ROOM, NO_ROOM, readiness
+from runtime.api.admin.readiness import LITTLE_ROOM, NO_ROOM, models_available, readiness
 from runtime.api.admin.state import AdminContext, ModelStatus
 from runtime.clock import Clock
 from runtime.database.connection import Database
@@ -54,6 +54,10 @@ class Looked:
         self.resealing = Resealing(database, clock)
         self.servers: Mapping[str, Any] = {}
         self.no_tables: str | None = None
+        self.sql = None
+
+    async def key_problem(self) -> str | None:
+        return None
 
     async def row(self, check: str) -> tuple[str, str]:
         answer = await readiness(cast("AdminContext", self), {})
@@ -256,6 +260,11 @@ async def test_each_model_is_shown_with_what_keeps_it_from_being_used(app: Looke
         assert await app.row("model gone") == ("YELLOW", f"ollama, llama3.1:8b: {AWAY}")
         assert await app.row("model keyless") == ("YELLOW", "it cannot be used: KEY is not set")
         assert await app.row("model none") == ("GREEN", "none")
+        app.models.append(ModelStatus("idle", away, ("KEY is not set",), used=False))
+        app.missing_secrets = ["KEY is not set"]
+        assert await app.row("model idle") == ("GREEN", "not checked: no enabled agent uses it")
+        assert await app.row("secrets") == ("YELLOW", "not resolved: KEY is not set")
+        assert models_available(app.models) == {"quick": 1, "halved": 1, "gone": 0, "keyless": 0}
         for client in (there, away):
             await client.close()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -13,14 +14,14 @@ import pytest
 from structlog.testing import capture_logs
 
 from runtime.api.rest.endpoints import ENDPOINTS
-from runtime.api.rest.handler import ApiResponse
-from runtime.api.rest.input_parsing import LARGEST_BODY
+from runtime.api.rest.handler import BODIES_OF_ONE, ApiRequest, ApiResponse
 from runtime.database.connection import Database
 from runtime.database.errors import Unavailable
 from runtime.identity.token import make_token
+from runtime.tools.tool import LARGEST_CALL
 from runtime.webhooks.deliveries.delivery import RejectedRequest
 from runtime.webhooks.routing.dynamic_webhooks import PER_USER
-from tests.clocks import ManualClock
+from tests.clocks import ManualClock, until
 from tests.conftest import KEY
 from tests.databases import migrated
 from tests.runtime.api.app import App, told
@@ -113,7 +114,7 @@ async def test_no_endpoint_takes_a_field_that_it_does_not_have(any_app: App) -> 
 
 async def test_parameters_of_a_deletion_in_its_body_are_refused_not_ignored(any_app: App) -> None:
     token = await any_app.token("owner", "admin")
-    refused = await any_app.ask(token, "DELETE", "/v1/memory/reviewer", {"dry_run": True})
+    refused = await any_app.ask(token, "DELETE", "/v1/memory", {"dry_run": True})
     assert "query" in is_problem(refused, 400, "malformed")["detail"]
     is_problem(await any_app.ask(token, "DELETE", f"/v1/webhooks/{MISSING}", {"x": 1}), 422, "wrong_parameters")
     is_problem(await any_app.ask(token, "DELETE", f"/v1/webhooks/{MISSING}", {}), 404, "not_found")
@@ -144,25 +145,25 @@ async def test_a_request_without_a_token_is_challenged(app: App) -> None:
     assert ("WWW-Authenticate", 'Bearer realm="symbiont"') in reply.headers
 
 
-@pytest.mark.parametrize(
-    "lines",
-    [
-        ["Bearer {token}", "Bearer {token}"],
-        ["Basic {token}"],
-        ["{token}"],
-        ["Bearer {token},"],
-        ["Bearer {token} {token}"],
-        ["Bearer"],
-        ["Bearer \t{token}"],
-        [""],
-    ],
-)
-async def test_a_token_that_is_not_sent_as_it_should_be_is_none(any_app: App, lines: list[str]) -> None:
-    token = await any_app.token()
-    sent = [line.format(token=token) for line in lines]
-    is_problem(await any_app.ask(None, "GET", "/v1/webhooks", authorization=sent), 401, "unauthorized")
-    good = await any_app.ask(None, "GET", "/v1/webhooks", authorization=[f"bearer {token}"])
-    assert good.status == 200
+A_TOKEN_THAT_IS_CASES = [
+    ["Bearer {token}", "Bearer {token}"],
+    ["Basic {token}"],
+    ["{token}"],
+    ["Bearer {token},"],
+    ["Bearer {token} {token}"],
+    ["Bearer"],
+    ["Bearer \t{token}"],
+    [""],
+]
+
+
+async def test_a_token_that_is_not_sent_as_it_should_be_is_none(any_app: App) -> None:
+    for lines in A_TOKEN_THAT_IS_CASES:
+        token = await any_app.token()
+        sent = [line.format(token=token) for line in lines]
+        is_problem(await any_app.ask(None, "GET", "/v1/webhooks", authorization=sent), 401, "unauthorized")
+        good = await any_app.ask(None, "GET", "/v1/webhooks", authorization=[f"bearer {token}"])
+        assert good.status == 200
 
 
 async def test_reading_needs_read_and_changing_needs_write(app: App) -> None:
@@ -270,80 +271,83 @@ async def test_the_audit_goes_on_where_it_stopped_and_is_of_this_webhook_alone(a
     assert page["next_cursor"] is None
 
 
-@pytest.mark.parametrize(
-    ("query", "status", "kind"),
-    [
-        ("limit=0", 422, "wrong_parameters"),
-        ("limit=201", 422, "wrong_parameters"),
-        ("limit=ten", 422, "wrong_parameters"),
-        ("limit=1.0", 422, "wrong_parameters"),
-        ("limit=%D9%A3", 422, "wrong_parameters"),
-        ("limit=", 422, "wrong_parameters"),
-        ("limit=2&limit=3", 400, "malformed"),
-        ("lmit=2", 422, "wrong_parameters"),
-        ("cursor=nonsense", 422, "wrong_parameters"),
-        ("cursor=", 422, "wrong_parameters"),
-        ("cursor=WzEsMl0", 422, "wrong_parameters"),  # [1,2]
-        ("cursor=WzFlOTksIngiXQ", 422, "wrong_parameters"),  # [1e99,"x"]
-        ("cursor=Wzk5OTk5OTk5OTk5OTk5OTk5OTk5OTksIngiXQ", 422, "wrong_parameters"),  # larger than a column
-        ("cursor=WzEsIlx1MDAwMCJd", 422, "wrong_parameters"),  # [1,"\u0000"]
-        ("cursor=%FF", 400, "malformed"),
-        ("limit", 400, "malformed"),
-        ("&", 400, "malformed"),
-    ],
-)
-async def test_a_wrong_query_is_refused(any_app: App, query: str, status: int, kind: str) -> None:
-    is_problem(await any_app.ask(await any_app.token(), "GET", "/v1/webhooks", query=query), status, kind)
+A_WRONG_QUERY_IS_CASES = [
+    ("limit=0", 422, "wrong_parameters"),
+    ("limit=201", 422, "wrong_parameters"),
+    ("limit=ten", 422, "wrong_parameters"),
+    ("limit=1.0", 422, "wrong_parameters"),
+    ("limit=%D9%A3", 422, "wrong_parameters"),
+    ("limit=", 422, "wrong_parameters"),
+    ("limit=2&limit=3", 400, "malformed"),
+    ("lmit=2", 422, "wrong_parameters"),
+    ("cursor=nonsense", 422, "wrong_parameters"),
+    ("cursor=", 422, "wrong_parameters"),
+    ("cursor=WzEsMl0", 422, "wrong_parameters"),  # [1,2]
+    ("cursor=WzFlOTksIngiXQ", 422, "wrong_parameters"),  # [1e99,"x"]
+    ("cursor=Wzk5OTk5OTk5OTk5OTk5OTk5OTk5OTksIngiXQ", 422, "wrong_parameters"),  # larger than a column
+    ("cursor=WzEsIlx1MDAwMCJd", 422, "wrong_parameters"),  # [1,"\u0000"]
+    ("cursor=%FF", 400, "malformed"),
+    ("limit", 400, "malformed"),
+    ("&", 400, "malformed"),
+]
 
 
-@pytest.mark.parametrize(
-    ("raw", "status", "kind"),
-    [
-        (b"{", 400, "malformed"),
-        (b"nope", 400, "malformed"),
-        (b"[]", 400, "malformed"),
-        (b'"x"', 400, "malformed"),
-        (b"null", 400, "malformed"),
-        (b"\xff\xfe", 400, "malformed"),
-        (b"\xef\xbb\xbf{}", 400, "malformed"),
-        (b"[" * 60_000, 400, "malformed"),
-        (b'{"title":"x","agent":"reviewer","title":"y"}', 400, "malformed"),
-        (b'{"title":"x","agent":NaN}', 400, "malformed"),
-        (b'{"title":"x","agent":' + b"9" * 5000 + b"}", 400, "malformed"),
-        (b"", 422, "wrong_parameters"),
-        (b"{}", 422, "wrong_parameters"),
-        (b'{"title":"x"}', 422, "wrong_parameters"),
-        (b'{"title":"x","agent":1}', 422, "wrong_parameters"),
-        (b'{"title":null,"agent":"reviewer"}', 422, "wrong_parameters"),
-        (b'{"title":"","agent":"reviewer"}', 422, "wrong_parameters"),
-        (b'{"title":" x","agent":"reviewer"}', 422, "wrong_parameters"),
-        (b'{"title":"a\\nb","agent":"reviewer"}', 422, "wrong_parameters"),
-        (b'{"title":"a\\u0000b","agent":"reviewer"}', 422, "wrong_parameters"),
-        (b'{"title":"a\\u202eb","agent":"reviewer"}', 422, "wrong_parameters"),
-        (b'{"title":"' + b"x" * 201 + b'","agent":"reviewer"}', 422, "wrong_parameters"),
-        (b'{"title":"x","agent":"nobody"}', 422, "wrong_parameters"),
-        (b'{"title":"x","agent":"reviewer","secret":"mine"}', 422, "wrong_parameters"),
-        (b'{"title":"x","agent":"reviewer","insecure_allow_unverified":"true"}', 422, "wrong_parameters"),
-        (b'{"title":"x","agent":"reviewer","insecure_allow_unverified":1}', 422, "wrong_parameters"),
-        (b'{"title":"x","agent":"reviewer","context":{}}', 422, "wrong_parameters"),
-    ],
-)
-async def test_a_wrong_body_is_refused_and_makes_nothing(any_app: App, raw: bytes, status: int, kind: str) -> None:
-    token = await any_app.token()
-    is_problem(await any_app.ask(token, "POST", "/v1/webhooks", raw=raw), status, kind)
-    assert told(await any_app.ask(token, "GET", "/v1/webhooks"))["webhooks"] == []
+async def test_a_wrong_query_is_refused(any_app: App) -> None:
+    for query, status, kind in A_WRONG_QUERY_IS_CASES:
+        is_problem(await any_app.ask(await any_app.token(), "GET", "/v1/webhooks", query=query), status, kind)
 
 
-@pytest.mark.parametrize("content_type", [None, "", "text/plain", "application/x-www-form-urlencoded"])
-async def test_a_body_that_is_not_called_json_is_refused(any_app: App, content_type: str | None) -> None:
-    reply = await any_app.ask(
-        await any_app.token(),
-        "POST",
-        "/v1/webhooks",
-        {"title": "x", "agent": "reviewer"},
-        content_type=content_type,
-    )
-    is_problem(reply, 415, "unsupported_media_type")
+A_WRONG_BODY_IS_CASES = [
+    (b"{", 400, "malformed"),
+    (b"nope", 400, "malformed"),
+    (b"[]", 400, "malformed"),
+    (b'"x"', 400, "malformed"),
+    (b"null", 400, "malformed"),
+    (b"\xff\xfe", 400, "malformed"),
+    (b"\xef\xbb\xbf{}", 422, "wrong_parameters"),
+    (b"[" * 60_000, 400, "malformed"),
+    (b'{"title":"x","agent":"reviewer","title":"y"}', 400, "malformed"),
+    (b'{"title":"x","agent":NaN}', 400, "malformed"),
+    (b'{"title":"x","agent":' + b"9" * 5000 + b"}", 422, "wrong_parameters"),
+    (b"", 422, "wrong_parameters"),
+    (b"{}", 422, "wrong_parameters"),
+    (b'{"title":"x"}', 422, "wrong_parameters"),
+    (b'{"title":"x","agent":1}', 422, "wrong_parameters"),
+    (b'{"title":null,"agent":"reviewer"}', 422, "wrong_parameters"),
+    (b'{"title":"","agent":"reviewer"}', 422, "wrong_parameters"),
+    (b'{"title":" x","agent":"reviewer"}', 422, "wrong_parameters"),
+    (b'{"title":"a\\nb","agent":"reviewer"}', 422, "wrong_parameters"),
+    (b'{"title":"a\\u0000b","agent":"reviewer"}', 422, "wrong_parameters"),
+    (b'{"title":"a\\u202eb","agent":"reviewer"}', 422, "wrong_parameters"),
+    (b'{"title":"' + b"x" * 201 + b'","agent":"reviewer"}', 422, "wrong_parameters"),
+    (b'{"title":"x","agent":"nobody"}', 422, "wrong_parameters"),
+    (b'{"title":"x","agent":"reviewer","secret":"mine"}', 422, "wrong_parameters"),
+    (b'{"title":"x","agent":"reviewer","insecure_allow_unverified":"true"}', 422, "wrong_parameters"),
+    (b'{"title":"x","agent":"reviewer","insecure_allow_unverified":1}', 422, "wrong_parameters"),
+    (b'{"title":"x","agent":"reviewer","context":{}}', 422, "wrong_parameters"),
+]
+
+
+async def test_a_wrong_body_is_refused_and_makes_nothing(any_app: App) -> None:
+    for raw, status, kind in A_WRONG_BODY_IS_CASES:
+        token = await any_app.token()
+        is_problem(await any_app.ask(token, "POST", "/v1/webhooks", raw=raw), status, kind)
+        assert told(await any_app.ask(token, "GET", "/v1/webhooks"))["webhooks"] == []
+
+
+A_BODY_THAT_IS_CASES = [None, "", "text/plain", "application/x-www-form-urlencoded"]
+
+
+async def test_a_body_that_is_not_called_json_is_refused(any_app: App) -> None:
+    for content_type in A_BODY_THAT_IS_CASES:
+        reply = await any_app.ask(
+            await any_app.token(),
+            "POST",
+            "/v1/webhooks",
+            {"title": "x", "agent": "reviewer"},
+            content_type=content_type,
+        )
+        is_problem(reply, 415, "unsupported_media_type")
 
 
 async def test_each_wrong_parameter_is_pointed_at(any_app: App) -> None:
@@ -361,44 +365,44 @@ async def test_an_unknown_agent_is_answered_with_the_nearest(any_app: App) -> No
     assert problem["hint"] == "did you mean reviewer?"
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "allow"),
-    [
-        ("PUT", "/v1/webhooks", "GET, HEAD, POST"),
-        ("OPTIONS", "/v1/webhooks", "GET, HEAD, POST"),
-        ("POST", f"/v1/webhooks/{MISSING}", "DELETE, GET, HEAD, PATCH"),
-        ("GET", f"/v1/webhooks/{MISSING}/rotate", "POST"),
-        ("DELETE", f"/v1/webhooks/{MISSING}/audit", "GET, HEAD"),
-        ("POST", "/v1/openapi.json", "GET, HEAD"),
-    ],
-)
-async def test_another_method_is_told_which_there_are(any_app: App, method: str, path: str, allow: str) -> None:
-    reply = await any_app.ask(await any_app.token(), method, path)
-    is_problem(reply, 405, "method_not_allowed")
-    assert dict(reply.headers)["Allow"] == allow
+ANOTHER_METHOD_IS_TOLD_CASES = [
+    ("PUT", "/v1/webhooks", "GET, HEAD, POST"),
+    ("OPTIONS", "/v1/webhooks", "GET, HEAD, POST"),
+    ("POST", f"/v1/webhooks/{MISSING}", "DELETE, GET, HEAD, PATCH"),
+    ("GET", f"/v1/webhooks/{MISSING}/rotate", "POST"),
+    ("DELETE", f"/v1/webhooks/{MISSING}/audit", "GET, HEAD"),
+    ("POST", "/v1/openapi.json", "GET, HEAD"),
+]
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/v1",
-        "/v1/",
-        "/v1/nothing",
-        "/v1/webhooks/",
-        "/v1//webhooks",
-        "/v1/webhooks/../webhooks",
-        "/v1/%77ebhooks",
-        "/v1/webhooks/1",
-        "/v1/webhooks/" + "0" * 36,
-        "/v1/webhooks/00000000-0000-0000-0000-00000000000A",
-        "/v1/webhooks/00000000-0000-0000-0000-000000000000\n",
-        "/v1/webhooks/00000000-0000-0000-0000-000000000000/",
-        "/v1/webhooks/00000000-0000-0000-0000-000000000000/audit/x",
-        "/v1/webhooks.list",
-    ],
-)
-async def test_a_path_is_served_only_as_it_is_written(any_app: App, path: str) -> None:
-    is_problem(await any_app.ask(await any_app.token(), "GET", path), 404, "not_found")
+async def test_another_method_is_told_which_there_are(any_app: App) -> None:
+    for method, path, allow in ANOTHER_METHOD_IS_TOLD_CASES:
+        reply = await any_app.ask(await any_app.token(), method, path)
+        is_problem(reply, 405, "method_not_allowed")
+        assert dict(reply.headers)["Allow"] == allow
+
+
+A_PATH_IS_SERVED_CASES = [
+    "/v1",
+    "/v1/",
+    "/v1/nothing",
+    "/v1/webhooks/",
+    "/v1//webhooks",
+    "/v1/webhooks/../webhooks",
+    "/v1/%77ebhooks",
+    "/v1/webhooks/1",
+    "/v1/webhooks/" + "0" * 36,
+    "/v1/webhooks/00000000-0000-0000-0000-00000000000A",
+    "/v1/webhooks/00000000-0000-0000-0000-000000000000\n",
+    "/v1/webhooks/00000000-0000-0000-0000-000000000000/",
+    "/v1/webhooks/00000000-0000-0000-0000-000000000000/audit/x",
+    "/v1/webhooks.list",
+]
+
+
+async def test_a_path_is_served_only_as_it_is_written(any_app: App) -> None:
+    for path in A_PATH_IS_SERVED_CASES:
+        is_problem(await any_app.ask(await any_app.token(), "GET", path), 404, "not_found")
 
 
 async def test_a_user_has_a_hundred_webhooks_at_most(app: App) -> None:
@@ -514,4 +518,26 @@ async def test_a_secret_is_answered_once_and_stored_sealed(app: App) -> None:
 
 
 def test_the_bound_of_a_body_is_far_above_what_is_needed() -> None:
-    assert 20 * len(json.dumps({"title": "x" * 200, "agent": "x" * 64})) < LARGEST_BODY
+    assert 20 * len(json.dumps({"title": "x" * 200, "agent": "x" * 64})) < LARGEST_CALL
+
+
+async def test_one_token_sends_a_limited_number_of_bodies_at_the_same_time(app: App) -> None:
+    token = await app.token("ada", "read")
+    arrived = asyncio.Event()
+
+    async def slow(_largest: int) -> bytes:
+        await arrived.wait()
+        return b"{}"
+
+    def call(of: str) -> ApiRequest:
+        return ApiRequest("POST", "/v1/tools/webhook_list", "", (f"Bearer {of}",), "application/json", None, "a", slow)
+
+    waiting = [asyncio.create_task(app.rest.answer(call(token))) for _ in range(BODIES_OF_ONE)]
+    await until(lambda: app.rest._bodies.total() == BODIES_OF_ONE)
+    refused = await app.rest.answer(call(token))
+    other = asyncio.create_task(app.rest.answer(call(await app.token("bob", "read"))))
+    await until(lambda: app.rest._bodies.total() == BODIES_OF_ONE + 1)
+    arrived.set()
+    assert json.loads(refused.body)["type"].endswith(":too_many_bodies")
+    assert {answer.status for answer in await asyncio.gather(other, *waiting)} == {200}
+    assert not app.rest._bodies

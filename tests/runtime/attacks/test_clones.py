@@ -132,8 +132,19 @@ def test_a_daemon_starts_on_a_clone_only_when_it_is_named(attack: tuple[Path, li
     assert f"symbi up --root {clone}" in done.stderr
     assert {file: file.read_bytes() for file in (clone / ".symbi").rglob("*") if file.is_file()} == before
     assert received == []
+    named = ("--root", str(clone))
+    if "program.json" in {file.name for file in before}:
+        # A database that its files speak of is not there: what is refused is not adopted either.
+        done = symbi("up", ".", *named, root=clone, GITHUB_TOKEN=TOKEN)
+        assert done.returncode == 2
+        assert f"symbi database create --root {clone}" in done.stderr
+        assert "root_adopted" not in done.stderr
+        assert {file: file.read_bytes() for file in (clone / ".symbi").rglob("*") if file.is_file()} == before
+        assert "was not created there" in symbi("readiness", root=clone).stderr
+        assert "was not created there" in symbi("database", "create", root=clone).stderr
+        assert symbi("database", "create", *named, root=clone).returncode == 0
     # A user who names the folder adopts it. That the stranger's settings then work shows that the attack is real.
-    with running(clone, ".", "--root", str(clone), GITHUB_TOKEN=TOKEN) as daemon:
+    with running(clone, ".", *named, GITHUB_TOKEN=TOKEN) as daemon:
         assert daemon.symbi("collection", "search", "hello").returncode != 2
     done = symbi("push", "-", root=clone / "sub/folder", input="x", GITHUB_TOKEN=TOKEN)
     assert "was not created there" not in done.stderr

@@ -49,7 +49,7 @@ def send_all(daemon: Daemon) -> tuple[dict[str, str], set[int]]:
 
 
 def kept(daemon: Daemon) -> dict[str, str]:
-    rows = daemon.attempts("--tail", "10000")
+    rows = daemon.attempts("--limit", "10000")
     return {row["provider_delivery_id"]: row["delivery_id"] for row in rows if row["verdict"] == "accepted"}
 
 

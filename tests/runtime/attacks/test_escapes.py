@@ -55,7 +55,7 @@ def written(shared_daemon: Daemon) -> str:
     delivery = str(accepted.json()["delivery_id"])
 
     def run() -> bool:
-        rows = shared_daemon.attempts("--tail", "200")
+        rows = shared_daemon.attempts("--limit", "200")
         return any(row["delivery_id"] == delivery and row["run_state"] == "done" for row in rows)
 
     until(run)
@@ -84,13 +84,13 @@ def test_no_command_hands_escapes_to_the_terminal(daemon: Daemon, written: str, 
 
 
 def test_following_the_log_hands_no_escapes_to_the_terminal(daemon: Daemon, written: str) -> None:
-    shown = terminal(daemon, "webhook", "logs", "--follow", "--tail", "1000", shown="refused")
+    shown = terminal(daemon, "webhook", "logs", "--follow", "--limit", "1000", shown="refused")
     assert "refused" in shown
     assert speaks(shown) == []
 
 
 def test_json_holds_what_was_sent_and_is_one_document(daemon: Daemon, written: str) -> None:
-    done = daemon.symbi("webhook", "logs", "--json", "--tail", "200")
+    done = daemon.symbi("webhook", "logs", "--json", "--limit", "200")
     rows = json.loads(done.stdout)["attempts"]
     assert any(C1 in value for row in rows for _, value in row["headers"])
     assert "\x1b" not in done.stdout

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from runtime.api.admin.operations import OPERATIONS
+from runtime.tools import TOOLS
 from tests.lanes import LONG
 from tests.runtime.attacks.conftest import SECRETS, STRIPE_SECRET
 from tests.runtime.attacks.wire import check_unharmed, connect, exchange, failures, request, statuses
@@ -202,11 +203,11 @@ def test_a_damaged_delivery_to_a_webhook_that_was_made_is_no_fault(
 
 
 @FEW
-@given(name=st.sampled_from(sorted(OPERATIONS)), damage=DAMAGE, inside=DAMAGE)
+@given(name=st.sampled_from(sorted([*OPERATIONS, *TOOLS])), damage=DAMAGE, inside=DAMAGE)
 def test_a_damaged_operation_is_no_fault(
     shared_daemon: Daemon, name: str, damage: list[tuple[int, int, bytes]], inside: list[tuple[int, int, bytes]]
 ) -> None:
-    body = damaged(b'{"name":"github-events","agent":"reviewer","body":"e30=","limit":1}', inside)
+    body = damaged(b'{"parameters":{"name":"github-events","agent":"reviewer","body":"e30=","limit":1}}', inside)
     whole = request(f"/v1/{name}", body, {"Connection": "close"})
     without_fault(shared_daemon, damaged(whole, damage[:2]), "socket", patience=0.3)
 

@@ -76,9 +76,11 @@ def request(
     return method.encode() + b" " + raw + b" HTTP/1.1\r\n" + b"\r\n".join(lines) + b"\r\n\r\n" + body
 
 
-def operate(daemon: Daemon, name: str, parameters: object) -> Answer:
-    """Return the response of the admin socket to the operation `name`; `parameters` may be raw bytes."""
-    body = parameters if isinstance(parameters, bytes) else json.dumps(parameters).encode()
+def operate(daemon: Daemon, name: str, parameters: object, *, user: str | None = None) -> Answer:
+    """Return the response of the admin socket to a call of the tool or operation `name` as `user`. `parameters`: bytes
+    are the whole body."""
+    envelope = {"user": user, "parameters": parameters}
+    body = parameters if isinstance(parameters, bytes) else json.dumps(envelope).encode()
     headers = {"Connection": "close", ROOT_HEADER: Root(daemon.root).identity}
     answer = exchange(daemon, request(f"/v1/{name}", body, headers), "socket")
     head, _, content = answer.partition(b"\r\n\r\n")
@@ -136,7 +138,7 @@ def check_unharmed(daemon: Daemon, since: int = 0) -> None:
     assert daemon.process.poll() is None, daemon.log.read_text()[-4000:]
     assert daemon.request("GET", "/healthz").status == 200
     assert daemon.readyz().status == 200
-    assert operate(daemon, "webhooks.list", {}).status == 200
+    assert operate(daemon, "webhook_mounts", {}).status == 200
     body = b'{"unharmed":true}'
     assert daemon.request("POST", "/hooks/github", body, github_headers(body)).status == 202
     found = failures(daemon, since)

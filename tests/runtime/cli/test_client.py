@@ -18,12 +18,11 @@ from typing import Any
 import click
 import pytest
 
-from runtime.api.admin.operation_facts import CHANGING, SEARCHING, looks_at_indexes, may_be_repeated
-from runtime.api.admin.operations import OPERATIONS
+from runtime.api.admin.operations import OPERATIONS, AdminCall
 from runtime.api.admin.protocol import ROOT_HEADER
 from runtime.cli import client
 from runtime.cli.terminal.option_errors import error_of
-from runtime.daemon.process.root import Root, make
+from runtime.daemon.process.root import Root, adopting, make
 from runtime.errors import SymbiontError, UsageError
 from runtime.tools import TOOLS
 from tests.runtime.daemon.running import running, symbi, write_program
@@ -105,7 +104,8 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def root(loaded: Path, tmp_path: Path) -> Path:
     """Return a copy of it that no daemon owns."""
     copy = shutil.copytree(loaded, tmp_path / "root")
-    return make(copy, os.environ, copy, adopt=True).folder
+    with adopting(make(copy, os.environ, copy, adopt=True), os.environ):
+        return copy
 
 
 def vanish(_connection: socket.socket, _name: str, _named: bytes) -> None:
@@ -163,19 +163,23 @@ def test_an_answer_that_is_none_is_one_line(root: Path) -> None:
     assert len(done.stderr.splitlines()) == 1
 
 
+def may_be_repeated(name: str, parameters: dict[str, Any]) -> bool:
+    target = AdminCall(name, parameters).target
+    return target.idempotent or target.only_reads(parameters)
+
+
 def test_every_operation_says_whether_it_looks_at_indexes_and_may_be_done_twice() -> None:
-    assert OPERATIONS.keys() - TOOLS.keys() >= CHANGING
-    assert not SEARCHING & TOOLS.keys()
-    for name in ("memory_search", "memory_stats", "readiness", "memory_import"):
-        assert looks_at_indexes(name)
-    for name in ("webhook_list", "webhooks.list", "tokens.create", "webhook_create"):
-        assert not looks_at_indexes(name)
-    for name in ("memory_write", "webhook_create", "tokens.create", "deliveries.redeliver", "webhook_rotate_secret"):
+    assert not OPERATIONS.keys() & TOOLS.keys()
+    for name in ("memory_search", "memory_stats", "readiness", "memory_import", "user_remove"):
+        assert AdminCall(name, {}).target.indexes
+    for name in ("webhook_list", "webhook_mounts", "token_create", "webhook_create"):
+        assert not AdminCall(name, {}).target.indexes
+    for name in ("memory_write", "webhook_create", "token_create", "delivery_redeliver", "webhook_rotate_secret"):
         assert not may_be_repeated(name, {})
-    for name in ("memory_search", "memory_import", "memory_reindex", "webhooks.list"):
+    for name in ("memory_search", "memory_import", "memory_reindex", "webhook_mounts"):
         assert may_be_repeated(name, {})
-    assert may_be_repeated("tables.run", {"query": "SELECT 1"})
-    assert not may_be_repeated("tables.run", {"query": "DELETE FROM t"})
+    assert may_be_repeated("agent_memory_sql", {"query": "SELECT 1"})
+    assert not may_be_repeated("agent_memory_sql", {"query": "DELETE FROM t"})
 
 
 def error_in(command: click.Command, told: dict[str, Any]) -> SymbiontError:
@@ -189,7 +193,7 @@ COMMAND = click.Command(
     params=[
         click.Argument(["text"], metavar="TEXT|-"),
         click.Option(["--tag", "tags"], multiple=True),
-        click.Option(["-k", "--limit", "limit"], type=int),
+        click.Option(["--limit", "limit"], type=int),
         click.Option(["--replace/--no-replace", "replace"]),
     ],
 )

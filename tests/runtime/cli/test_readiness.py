@@ -184,10 +184,10 @@ def test_an_agent_whose_model_has_no_key_is_red_and_only_a_warning_for_readyz(tm
         assert (answer.status, "NO_KEY" in warning) == (200, True)
 
 
-def test_a_model_that_no_agent_answers_with_is_yellow(root: Path) -> None:
+def test_a_model_that_no_enabled_agent_uses_is_not_checked(root: Path) -> None:
     unused = AGENT.replace("model away }", "model away enabled false }")
     write_program(root, PROGRAM + unused)
-    assert status(root, "model away")[0] == "YELLOW"
+    assert status(root, "model away") == ("GREEN", "not checked: no enabled agent uses it")
 
 
 def test_what_cannot_be_looked_at_at_all_is_red(root: Path) -> None:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from importlib import metadata
 from pathlib import Path
 
 import pytest
 
+from dslc.version import full
 from tests.runtime.daemon.running import BIN, environment, symbi
 
 
-def test_the_version_is_the_packages(tmp_path: Path) -> None:
+def test_the_version_is_the_packages_with_its_commit(tmp_path: Path) -> None:
     done = symbi("--version", root=tmp_path)
-    assert (done.returncode, done.stdout) == (0, f"symbi {metadata.version('symbiont')}\n")
+    assert (done.returncode, done.stdout) == (0, f"symbi {full()}\n")
 
 
 def test_help_lists_every_group(tmp_path: Path) -> None:

@@ -75,6 +75,7 @@ def connect_without_reading(daemon: Daemon, token: str, path: str) -> socket.soc
     host, _, port = str(daemon.addresses["admin"]).rpartition(":")
     link = socket.socket()
     link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    link.settimeout(60)
     link.connect((host, int(port)))
     head = f"GET {path} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\nAccept: text/event-stream\r\n\r\n"
     link.sendall(head.encode())

@@ -31,8 +31,6 @@ DSLC: Final = "dslc.cli:main"
 
 LOADED: Final = (
     "aiosqlite",
-    "alembic.command",
-    "alembic.config",
     "anyio._backends._asyncio",
     "asyncpg",
     "click._textwrap",
@@ -51,7 +49,6 @@ LOADED: Final = (
     "numpy",
     "numpy.ma",
     "runtime.api.admin",
-    "runtime.api.admin.operation_facts",
     "runtime.cli.collection",
     "runtime.cli.mcp",
     "runtime.cli.memory",

@@ -66,7 +66,7 @@ async def test_an_agent_acts_for_the_user_of_its_turn(tmp_path: Path, monkeypatc
     async with App.open(Root(tmp_path), ProcessSettings.read({})) as app:
         await app.load([file])
         daemon = Daemon(app, Notifier({}))
-        log = RunLog(app.database, app.clock, "r1", 1)
+        log = RunLog(app.state.database, app.state.clock, "r1", 1)
         await daemon._run_agent(delivery("reviewer"), log)
         for agent in ("sleeper", "nobody"):
             with pytest.raises(AgentGone):
@@ -97,12 +97,12 @@ async def test_an_agent_may_do_no_more_than_the_person_who_asks_it(
         daemon = Daemon(app, Notifier({}))
         now = {"created_at": 0, "updated_at": 0}
         thread = insert(threads).values(id="t1", user_id="ada", agent="reviewer", **now)
-        await app.database.transact(lambda connection: connection.execute(thread))
-        queue = Inputs(app.database, app.clock)
+        await app.state.database.transact(lambda connection: connection.execute(thread))
+        queue = Inputs(app.state.database, app.state.clock)
         await queue.send("ada", "reviewer", "t1", "hello", {"read"})
         await queue.send("ada", "reviewer", "t1", "and?", {"read"})
         [turn] = await queue.claim(2)
-        log = RunLog(app.database, app.clock, turn.run_id, turn.attempt)
+        log = RunLog(app.state.database, app.state.clock, turn.run_id, turn.attempt)
         assert await daemon._run_agent(turn, log) == "answered"
         [context] = given
         assert (context.agent.name, context.memory.store) == ("reviewer", app.generation.memories["notes"].store)

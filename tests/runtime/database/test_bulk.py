@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
 from sqlalchemy import Connection
 
 from runtime.crypto import MasterKey
@@ -12,16 +10,6 @@ from runtime.database.connection import Database
 from runtime.database.schema import meta, replay_keys
 
 KEY = ("user_id", "webhook", "mac")
-
-
-@given(st.integers(0, 2000), st.integers(1, 1000))
-def test_every_row_is_in_one_statement_of_few_forms(count: int, width: int) -> None:
-    rows = [(number,) for number in range(count)]
-    parts = list(bulk._parts(rows, width))
-    assert [row for part in parts for row in part] == rows
-    assert len(parts) == 1 or all(len(part).bit_count() == 1 for part in parts)
-    assert len(parts) <= 1 or count > bulk.EXACT or count * width > bulk.PARAMETERS
-    assert all(len(part) <= bulk.LARGEST and len(part) * width <= bulk.PARAMETERS for part in parts)
 
 
 async def test_a_table_is_kept_with_bulk_statements(database: Database) -> None:

@@ -15,6 +15,7 @@ from runtime.crypto import MasterKey
 from runtime.database.connection import Database
 from runtime.database.drivers import sqlite
 from runtime.database.schema import meta
+from runtime.search.index.embedded.index_file import IndexFile
 from tests.clocks import until
 
 
@@ -83,3 +84,14 @@ async def test_what_is_asked_for_while_the_log_is_emptied_is_done_too(
     finally:
         go_on.set()
         await database.close()
+
+
+async def test_the_log_is_cut_after_a_reader_let_it_grow(tmp_path: Path) -> None:
+    engine = sqlite.async_engine(tmp_path / "a.db", readers=0)
+    async with engine.connect() as connection:
+        (limit,) = (await connection.exec_driver_sql("PRAGMA journal_size_limit")).one()
+    await engine.dispose()
+    assert limit == 64 * 1024 * 1024
+    file = IndexFile(tmp_path / "index.db")
+    assert file.reading.execute("PRAGMA journal_size_limit").fetchone() == (8 * 1024 * 1024,)
+    file.close()

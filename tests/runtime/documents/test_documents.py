@@ -221,7 +221,7 @@ def test_a_broken_pdf_is_one_clear_line() -> None:
 def test_a_pdf_that_takes_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("runtime.documents.pdf.MOST_SECONDS", 0.05)
     pages = [[f"line {number}" for number in range(200)]] * 300
-    refused(pdf(*pages), " of 300 pages take more than 0.05 s to read")
+    refused(pdf(*pages), " of 300 pages take more than 0.05 seconds to read")
 
 
 def test_a_page_that_cannot_be_read_is_named_and_the_others_are_read() -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from runtime.http.head import CHUNKED, RequestHead
 from runtime.http.limits import HttpLimits
+from tests.cases import each_case
 from tests.runtime.http.memory import exchange
 
 LIMITS = HttpLimits()
@@ -44,12 +43,12 @@ def test_a_request_without_a_length_has_no_body() -> None:
     assert parse(head()).length == 0
 
 
-@pytest.mark.parametrize("coding", ["chunked", "CHUNKED", "  chunked "])
+@each_case("coding", ["chunked", "CHUNKED", "  chunked "])
 def test_a_chunked_body_says_its_length_itself(coding: str) -> None:
     assert parse(head(f"Transfer-Encoding: {coding}")).length == CHUNKED
 
 
-@pytest.mark.parametrize(
+@each_case(
     "lines",
     [
         ("Content-Length: 3", "Transfer-Encoding: chunked"),
@@ -61,20 +60,18 @@ def test_a_length_and_a_transfer_coding_together_are_refused(lines: tuple[str, .
     assert refused(head(*lines)) == "ambiguous_length"
 
 
-@pytest.mark.parametrize("other", ["3", "4"])
+@each_case("other", ["3", "4"])
 def test_two_lengths_are_refused_even_when_they_are_the_same(other: str) -> None:
     assert refused(head("Content-Length: 3", f"content-length: {other}")) == "ambiguous_length"
 
 
-@pytest.mark.parametrize(
-    "length", ["", "3, 3", "+3", "-3", "0x3", "3 3", "3;", "1_0", "３", "9" * 19, "3.0", "1e3", "\u0663"]
-)
+@each_case("length", ["", "3, 3", "+3", "-3", "0x3", "3 3", "3;", "1_0", "３", "9" * 19, "3.0", "1e3", "\u0663"])
 def test_a_length_that_is_no_plain_number_is_refused(length: str) -> None:
     data = b"\r\n".join([head(), b"Content-Length: " + length.encode()])
     assert refused(data) == "ambiguous_length"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "coding",
     [
         *("identity", "gzip, chunked", "chunked, chunked", "chunked,", ", chunked", "xchunked", "chunkedx"),
@@ -94,14 +91,14 @@ def test_a_transfer_coding_in_http_1_0_is_refused() -> None:
     assert refused(head("Transfer-Encoding: chunked", start="POST /a HTTP/1.0")) == "ambiguous_length"
 
 
-@pytest.mark.parametrize("space", [" ", "\t", "  "])
+@each_case("space", [" ", "\t", "  "])
 def test_a_value_that_goes_on_in_the_next_line_is_refused(space: str) -> None:
     assert refused(head("X: a", f"{space}b")) == "malformed_request"
     assert refused(head(host=False) + f"\r\n{space}Host: x".encode()) == "malformed_request"
     assert refused(head("Transfer-Encoding:", f"{space}chunked")) == "malformed_request"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "data",
     [
         b"POST /a HTTP/1.1\nHost: x",
@@ -116,13 +113,13 @@ def test_a_bare_line_feed_or_carriage_return_is_refused(data: bytes) -> None:
     assert refused(data) == "malformed_request"
 
 
-@pytest.mark.parametrize("character", ["\x00", "\x01", "\x0b", "\x0c", "\x1b", "\x7f"])
+@each_case("character", ["\x00", "\x01", "\x0b", "\x0c", "\x1b", "\x7f"])
 def test_a_control_character_is_refused_wherever_it_stands(character: str) -> None:
     for data in (head(f"X: a{character}b"), head(f"X{character}: a"), head(start=f"POST /{character} HTTP/1.1")):
         assert refused(data) == "malformed_request"
 
 
-@pytest.mark.parametrize("line", ["X : a", "X\t: a", "X Y: a", ": a", "X", "X\xe9: a", "(X): a", 'X": a', "X/Y: a"])
+@each_case("line", ["X : a", "X\t: a", "X Y: a", ": a", "X", "X\xe9: a", "(X): a", 'X": a', "X/Y: a"])
 def test_a_name_that_is_no_token_is_refused(line: str) -> None:
     assert refused(head(line, "Y: b")) == "malformed_request"
 
@@ -132,13 +129,13 @@ def test_a_space_before_the_colon_hides_no_length() -> None:
     assert refused(head("Transfer-Encoding : chunked")) == "malformed_request"
 
 
-@pytest.mark.parametrize("start", ["POST  /a HTTP/1.1", "POST /a  HTTP/1.1"])
+@each_case("start", ["POST  /a HTTP/1.1", "POST /a  HTTP/1.1"])
 def test_several_spaces_between_the_parts_of_a_request_line_are_one(start: str) -> None:
     (head, _) = exchange(start.encode() + b"\r\nHost: x\r\n\r\n").taken[0]
     assert (head.method, head.path, head.minor) == ("POST", "/a", 1)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "start",
     [
         *("POST\t/a HTTP/1.1", " POST /a HTTP/1.1", "POST /a HTTP/1.1 "),
@@ -158,12 +155,12 @@ def test_a_request_line_of_another_form_is_refused(start: str) -> None:
     assert refused(start.encode() + b"\r\nHost: x") == "malformed_request"
 
 
-@pytest.mark.parametrize("version", ["0.9", "1.2", "2.0", "3.0", "0.0"])
+@each_case("version", ["0.9", "1.2", "2.0", "3.0", "0.0"])
 def test_another_version_is_refused(version: str) -> None:
     assert refused(head(start=f"POST /a HTTP/{version}")) == "version_not_supported"
 
 
-@pytest.mark.parametrize("start", ["POST /a", "GET /"])
+@each_case("start", ["POST /a", "GET /"])
 def test_a_request_line_without_a_version_is_refused(start: str) -> None:
     assert refused(head(start=start)) == "version_not_supported"
 
@@ -180,14 +177,13 @@ def test_a_request_needs_exactly_one_host() -> None:
     assert refused(head("Host: x", start="POST /a HTTP/1.0")) == "ambiguous_host"
 
 
-@pytest.mark.parametrize("host", ["", "x", "x:", "x:8080", "127.0.0.1:1", "[::1]:8080", "xn--a.example", "a_b.c"])
+@each_case("host", ["", "x", "x:", "x:8080", "127.0.0.1:1", "[::1]:8080", "xn--a.example", "a_b.c"])
 def test_a_host_is_a_name_or_an_address_and_a_port(host: str) -> None:
     assert parse(head(f"Host: {host}", host=False)).fields["host"] == host
 
 
-@pytest.mark.parametrize(
-    "host",
-    ["user@x", "x y", "x/", "x?", "x#", "http://x", "x:y", "x:1:2", "::1", "[::1", "[]", "x:123456", "é"],
+@each_case(
+    "host", ["user@x", "x y", "x/", "x?", "x#", "http://x", "x:y", "x:1:2", "::1", "[::1", "[]", "x:123456", "é"]
 )
 def test_what_is_no_host_is_refused(host: str) -> None:
     for start in ("POST /a HTTP/1.1", "POST /a HTTP/1.0"):
@@ -198,7 +194,7 @@ def test_a_tunnel_is_refused() -> None:
     assert refused(b"CONNECT example.com:443 HTTP/1.1\r\nHost: example.com") == "malformed_request"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "target",
     [
         *("/hooks/%61", "/hooks//a", "/hooks/./a", "/hooks/../hooks/a", "//hooks/a", "/hooks/a/", "/hooks/a;x=1"),
@@ -211,7 +207,7 @@ def test_no_other_spelling_of_a_path_becomes_it(target: str) -> None:
     assert read.path != "/hooks/a"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("target", "path", "query"),
     [
         *(("http://x/hooks/a", "/hooks/a", ""), ("HTTPS://x.example:8443/hooks/a?b=c", "/hooks/a", "b=c")),
@@ -223,14 +219,12 @@ def test_a_target_may_name_its_host(target: str, path: str, query: str) -> None:
     assert (read.path, read.query) == (path, query)
 
 
-@pytest.mark.parametrize(
-    "target", ["http://", "http:///a", "http://u@x/a", "http://x y/a", "ftp://x/a", "http:x/a", "x"]
-)
+@each_case("target", ["http://", "http:///a", "http://u@x/a", "http://x y/a", "ftp://x/a", "http:x/a", "x"])
 def test_a_target_of_another_form_is_refused(target: str) -> None:
     assert refused(head(start=f"POST {target} HTTP/1.1")) == "malformed_request"
 
 
-@pytest.mark.parametrize("coding", ["chun\u212aed", "\uff43hunked", "chunked\x80"])
+@each_case("coding", ["chun\u212aed", "\uff43hunked", "chunked\x80"])
 def test_what_only_looks_like_chunked_is_refused(coding: str) -> None:
     assert refused(head() + b"\r\nTransfer-Encoding: " + coding.encode()) == "ambiguous_length"
 
@@ -259,7 +253,7 @@ def test_only_100_continue_can_be_expected() -> None:
     assert not parse(head("Expect: 100-continue", start="POST /a HTTP/1.0")).expects
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("lines", "start", "alive"),
     [
         ((), "POST /a HTTP/1.1", True),

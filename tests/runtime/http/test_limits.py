@@ -8,8 +8,9 @@ from contextlib import ExitStack
 
 import pytest
 
+from runtime.http.error import HttpError
 from runtime.http.request import Request
-from runtime.http.response import Response
+from runtime.http.response import Response, failure
 from tests.runtime.http.peer import Peer, Serve, Serving, until
 from tests.runtime.http.test_connection import HEAD, chunked, post
 
@@ -271,6 +272,63 @@ def test_when_bodies_take_all_the_room_the_slowest_goes_once_it_had_its_time(ser
         assert fresh.ask(b"x" * 30_000).status == 202
         assert slow.answer().error == "overloaded"
         assert serving.ask(post(b"x" * 20_000)).status == 202
+
+
+async def _of_sender(request: Request) -> Response:
+    try:
+        await request.read(100_000, request.peer)
+    except HttpError as problem:
+        return failure(problem)
+    return Response(202, "text/plain", b"")
+
+
+def large(size: int) -> bytes:
+    """Return the beginning of a request whose body has one more byte than `size`."""
+    return HEAD + b"Content-Length: %d\r\n\r\n" % (size + 1) + b"x" * size
+
+
+def test_large_bodies_of_one_address_leave_room_for_those_of_others(serve: Serve) -> None:
+    serving = serve(_of_sender, gathered=100_000, small=1_000)
+    with serving.connect("127.0.0.2") as first, serving.connect("127.0.0.2") as second, serving.connect() as other:
+        first.send(large(20_000))
+        until(lambda: serving.server.bodies.size == 20_000)
+        second.send(large(20_000))
+        assert second.answer().error == "overloaded"
+        other.send(large(20_000))
+        until(lambda: serving.server.bodies.size == 40_000)
+        assert other.ask(b"x").status == 202
+        assert first.ask(b"x").status == 202
+    until(lambda: serving.server.bodies.size == 0)
+    assert serving.server.bodies.large == 0
+
+
+def test_large_bodies_of_many_addresses_leave_half_of_the_room_for_small_ones(serve: Serve) -> None:
+    serving = serve(_of_sender, gathered=100_000, small=1_000)
+    with ExitStack() as stack:
+        senders = [stack.enter_context(serving.connect(f"127.0.0.{number}")) for number in range(2, 5)]
+        for sender in senders:
+            sender.send(large(20_000))
+        until(lambda: serving.server.bodies.size == 40_000)
+        small = [stack.enter_context(serving.connect("127.0.0.9")) for _ in range(50)]
+        for each in small:
+            each.send(large(999))
+        until(lambda: serving.server.bodies.size == 40_000 + 50 * 999)
+        assert [each.ask(b"x").status for each in small] == [202] * 50
+        assert sum(sender.ask(b"x").status == 202 for sender in senders) == 2
+
+
+def test_a_sender_of_little_takes_the_place_of_one_that_holds_more(serve: Serve) -> None:
+    serving = serve(_of_sender, gathered=100_000, small=1_000)
+    with ExitStack() as stack:
+        greedy = [stack.enter_context(serving.connect("127.0.0.2")) for _ in range(2)]
+        other, third = (stack.enter_context(serving.connect(f"127.0.0.{number}")) for number in (3, 4))
+        for each in greedy:
+            each.send(large(12_000))
+        other.send(large(22_000))
+        until(lambda: serving.server.bodies.size == 46_000)
+        third.send(large(9_000))
+        until(lambda: serving.server.bodies.size < 46_000)
+        assert third.ask(b"x").status == 202
 
 
 def _refused(serving: Serving) -> bool:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import string
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.identity.token import is_token, make_token, token_hash
+from tests.cases import each_case
 
 
 def test_a_token_says_what_it_is_and_has_256_random_bits() -> None:
@@ -25,7 +25,7 @@ def test_one_wrong_letter_is_no_token(place: int, letter: str) -> None:
     assert is_token(typed) == (typed == token)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "change",
     [
         lambda token: token + " ",

@@ -6,20 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, insert, select, text
+from sqlalchemy import Connection, insert, select
 
 from runtime.crypto import SealedBytes
-from runtime.database import migrate
 from runtime.database import schema as tables
 from runtime.database.connection import Database
 from runtime.database.drivers import sqlite
-from runtime.database.schema import messages
 from runtime.errors import UsageError
 from runtime.identity import belongings, users
-from runtime.identity.tokens import Tokens
 from tests.clocks import ManualClock, until
 from tests.conftest import KEY
-from tests.runtime.database.keys.sealed_rows import fill
 
 
 async def test_a_new_user_of_a_name_has_another_id(database: Database) -> None:
@@ -42,27 +38,6 @@ async def test_a_name_is_found_exactly_and_an_id_by_its_mark_alone(database: Dat
     for wrong in ("ad", "Ada", "ada ", ""):
         with pytest.raises(UsageError, match="no user is called"):
             await users.find(database, wrong)
-
-
-async def test_the_users_of_before_keep_their_names_as_ids_and_what_hangs_on_them(
-    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(migrate, "HEAD", "0004")
-    old = await Database.open(tmp_path / "old.db", KEY)
-    async with old.write() as connection:
-        await connection.execute(text("INSERT INTO users (user_id, created_at) VALUES ('bob', 5)"))
-    monkeypatch.undo()
-    _, token = await _token(old, clock, "bob")
-    await old.close()
-    database = await Database.open(tmp_path / "old.db", KEY)
-    try:
-        assert await users.names(database) == {"owner": "owner", "bob": "bob"}
-        assert (await Tokens(database, clock).caller(token)).user_id == "bob"
-        await database.transact(lambda connection: users.remove(connection, "bob"))
-        # A later user of that name does not get the id that was a name.
-        assert await users.add(database, "bob", 0) != "bob"
-    finally:
-        await database.close()
 
 
 async def _token(database: Database, clock: ManualClock, user_id: str) -> tuple[str, str]:
@@ -155,8 +130,6 @@ async def test_keys_are_needed_of_users_and_of_removed_ones_of_whom_something_is
     def change(connection: Connection) -> dict[str, str | None]:
         users.remove(connection, bob, 5)
         users.remove(connection, carl)
-        # Kept by an earlier version, which recorded nothing.
-        fill(connection, database.keys, {1: "dave"}, tables=[messages])
-        return users.removals(connection, {ada, bob, carl, "dave", "nobody"})
+        return users.removals(connection, {ada, bob, carl, "nobody"})
 
     assert await database.transact(change) == {bob: None, carl: "owner", "nobody": None}

@@ -52,7 +52,7 @@ class Connected:
 
 @contextmanager
 def over_stdio(
-    root: Path, *options: str, mode: Mode, log: Path, tools: str | None = "all", **extra: str
+    root: Path, *options: str, mode: Mode, log: Path, tools: str | None = "all,approvals", **extra: str
 ) -> Iterator[Connected]:
     """Yield a client that started `symbi mcp` on `root`. `tools`: the chosen groups of tools."""
     chosen = () if tools is None else ("--tools", tools)
@@ -69,7 +69,7 @@ def over_stdio(
 
 
 @contextmanager
-def over_http(daemon: Daemon, token: str, *, mode: Mode, query: str = "?tools=all") -> Iterator[Connected]:
+def over_http(daemon: Daemon, token: str, *, mode: Mode, query: str = "?tools=all,approvals") -> Iterator[Connected]:
     """Yield a client of a daemon's `/mcp`. `query`: with the chosen groups of tools."""
     url = f"http://{daemon.addresses['admin']}/mcp{query}"
 

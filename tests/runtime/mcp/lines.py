@@ -85,7 +85,9 @@ class Lines:
 
 
 @contextmanager
-def lines(root: Path, *paths: str, log: Path | None = None, tools: str | None = "all", **extra: str) -> Iterator[Lines]:
+def lines(
+    root: Path, *paths: str, log: Path | None = None, tools: str | None = "all,approvals", **extra: str
+) -> Iterator[Lines]:
     """Start `symbi mcp`; kill it at the end if it still runs. `tools`: the chosen groups of tools."""
     started = Lines(root, *paths, log=log or root.with_name(f"{root.name}.log"), tools=tools, **extra)
     try:

@@ -42,7 +42,7 @@ def inspect(tmp_path_factory: pytest.TempPathFactory) -> Inspect:
             str(BIN / "symbi"),
             "mcp",
             "--tools",
-            "all",
+            "all,approvals",
             "--root",
             str(root),
             *arguments,

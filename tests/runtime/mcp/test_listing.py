@@ -11,11 +11,12 @@ from jsonschema import Draft202012Validator
 from runtime.generate.mcp_listing import render
 from runtime.identity.caller import SCOPES, Caller, Scope
 from runtime.mcp import listing
-from runtime.tool_groups import EVERYTHING, GROUPS, WORDS, ToolChoice
+from runtime.tool_groups import EVERYTHING, GROUPS, USUAL, WORDS, ToolChoice
 from runtime.tools import TOOLS
 from runtime.tools.resources import RESOURCES
 from runtime.tools.tool import Tool
 
+EVERY_GROUP = ToolChoice(frozenset(GROUPS))
 ROWS = pytest.mark.parametrize("tool", [pytest.param(tool, id=name) for name, tool in TOOLS.items()])
 
 
@@ -31,9 +32,9 @@ def test_the_committed_listing_is_what_the_tables_say() -> None:
 def test_a_caller_is_told_of_what_its_scope_may_call_and_of_nothing_else(scope: Scope) -> None:
     may = Caller("ada", frozenset({scope})).may
     allowed = {name for name, tool in TOOLS.items() if may(tool.scope)}
-    assert {tool["name"] for tool in listing.tools(may, EVERYTHING)} == allowed
+    assert {tool["name"] for tool in listing.tools(may, EVERY_GROUP)} == allowed
     assert {name for name in TOOLS if listing.tool(name, may)} == allowed
-    assert len(listing.resources(may)) == sum(len(row.uris) for row in RESOURCES.values())
+    assert len(listing.resources(may)) == len(RESOURCES)
 
 
 def test_a_caller_without_a_scope_is_told_of_nothing() -> None:
@@ -44,7 +45,7 @@ def test_a_caller_without_a_scope_is_told_of_nothing() -> None:
 
 @pytest.mark.parametrize("word", WORDS)
 def test_a_choice_lists_its_groups_alone_and_read_only_what_changes_nothing(word: str) -> None:
-    groups = {word} & {*GROUPS} or {*GROUPS}
+    groups = {word} & {*GROUPS} or USUAL
     for text, reads in ((word, word == "read-only"), (f"{word},read-only", True)):
         listed = {tool["name"] for tool in listing.tools(everything, ToolChoice.read(text))}
         rows = TOOLS.items()
@@ -67,8 +68,8 @@ def test_a_listed_schema_takes_the_example_and_closes_only_where_every_name_is_l
 
 
 def test_a_result_has_no_schema_unless_it_is_asked_for() -> None:
-    assert not any("outputSchema" in tool for tool in listing.tools(everything, EVERYTHING))
-    listed = {tool["name"]: tool for tool in listing.tools(everything, EVERYTHING, output_schemas=True)}
+    assert not any("outputSchema" in tool for tool in listing.tools(everything, EVERY_GROUP))
+    listed = {tool["name"]: tool for tool in listing.tools(everything, EVERY_GROUP, output_schemas=True)}
     for name, tool in TOOLS.items():
         assert listed[name]["outputSchema"]["properties"].keys() >= tool.result_schema["properties"].keys()
 

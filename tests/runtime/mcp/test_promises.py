@@ -16,7 +16,7 @@ from mcp.shared.exceptions import MCPError
 
 from runtime.tools import TOOLS
 from runtime.tools.model.schema import first_paragraph
-from runtime.tools.resources import RESOURCES, SCHEMES
+from runtime.tools.resources import RESOURCES, SCHEME, SCHEMES
 from tests.lanes import LONG
 from tests.runtime.daemon.running import Daemon, running
 from tests.runtime.daemon.v1 import make_token
@@ -75,7 +75,7 @@ def connected(
             yield stack.enter_context(over_stdio(daemon.root, *options, mode=mode, log=daemon.root / "client.log"))
             return
         token = make_token(daemon, "--label", "everything", "--scope", "admin")
-        query = "?tools=all&output_schemas=true"
+        query = "?tools=all,approvals&output_schemas=true"
         yield stack.enter_context(over_http(daemon, token, mode=mode, query=query))
 
 
@@ -166,6 +166,35 @@ def test_an_error_tells_the_model_the_field_and_a_right_example(connected: Conne
     assert error["example"]["limit"] > 0
 
 
+@pytest.mark.parametrize(
+    ("tool", "given"),
+    [
+        ("search", {"query_text": "x", "limit": "3"}),
+        ("search", {"query": "x", "k": 3.0, "project_id": ""}),
+        ("push", {"items": '[{"text": "Sent as a text."}]', "memory_type": ""}),
+        ("task_create", {"title": "x", "tags": '["home"]', "due_date": ""}),
+        ("task_list", {"tags": "home", "limit": "50"}),
+        ("agent_memory_set", {"key": "numbers", "value": {"a": "1"}, "tags": '["a", "b"]'}),
+        ("memory_list", {"limit": "10", "since": ""}),
+    ],
+)
+def test_arguments_that_a_client_wrote_as_texts_are_read_by_the_schema(
+    connected: Connected, tool: str, given: dict[str, Any]
+) -> None:
+    result = connected.call(tool, **given)
+    assert not result.is_error, result.content
+
+
+def test_a_text_that_belongs_where_it_is_stays_one(connected: Connected) -> None:
+    connected.content("agent_memory_set", key="5", value="7")
+    assert connected.content("agent_memory_get", key="5")["entries"][0]["value"] == "7"
+    assert connected.call("search", query_text="x", limit="many").is_error
+
+
+def test_a_client_that_asks_for_prompts_learns_that_there_are_none(connected: Connected) -> None:
+    assert connected.ask(lambda client: client.list_prompts()).prompts == []
+
+
 def test_a_tool_without_parameters_refuses_others_as_every_tool_does(connected: Connected) -> None:
     wrong: tuple[dict[str, Any], ...] = ({"limit": 5}, {"limit": None}, {"": {}})
     for given in wrong:
@@ -175,7 +204,7 @@ def test_a_tool_without_parameters_refuses_others_as_every_tool_does(connected: 
     assert connected.call("metrics", limit=5).is_error
 
 
-@pytest.mark.parametrize("name", ["no-such-tool", "tokens.create", "resource_read", "../v1", ""])
+@pytest.mark.parametrize("name", ["no-such-tool", "token_create", "resource_read", "../v1", ""])
 def test_a_tool_that_is_not_there_is_an_error_of_the_protocol(connected: Connected, name: str) -> None:
     with pytest.raises(MCPError) as refused:
         connected.call(name)
@@ -183,13 +212,13 @@ def test_a_tool_that_is_not_there_is_an_error_of_the_protocol(connected: Connect
     assert refused.value.message == f"Unknown tool: {name}"
 
 
-def test_resources_are_listed_under_both_schemes(connected: Connected) -> None:
+def test_resources_are_listed_once(connected: Connected) -> None:
     fixed = connected.ask(lambda client: client.list_resources()).resources
     open_ones = connected.ask(lambda client: client.list_resource_templates()).resource_templates
     assert {str(row.uri) for row in fixed} == {
-        f"{scheme}{path}" for scheme in SCHEMES for path, row in RESOURCES.items() if not row.parameters
+        f"{SCHEME}{path}" for path, row in RESOURCES.items() if not row.parameters
     }
-    assert {row.uri_template for row in open_ones} == {f"{scheme}projects/{{project_id}}/tags" for scheme in SCHEMES}
+    assert {row.uri_template for row in open_ones} == {f"{SCHEME}projects/{{project_id}}/tags"}
     assert {row.mime_type for row in fixed} | {row.mime_type for row in open_ones} == {"application/json"}
 
 
@@ -208,7 +237,7 @@ def test_a_resource_that_is_not_there_is_an_error_that_says_what_there_is(connec
     with pytest.raises(MCPError) as refused:
         _read(connected, uri)
     assert refused.value.code == -32002
-    assert refused.value.message.startswith("invalid_params: ")
+    assert refused.value.message.startswith("not_found: ")
 
 
 def test_progress_only_grows_and_ends_at_its_total(connected: Connected, project: str) -> None:

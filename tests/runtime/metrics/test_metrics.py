@@ -16,6 +16,7 @@ from runtime.metrics.exposition import Exposition
 from runtime.metrics.instruments import OTHER, Histogram
 from runtime.metrics.metrics import DYNAMIC, VERDICTS, Metrics
 from runtime.webhooks.request.refusal import REASONS
+from tests.cases import each_case
 
 OPEN_METRICS = "application/openmetrics-text; version=1.0.0"
 
@@ -32,6 +33,7 @@ def complete() -> Metrics:
     metrics.model_called("quick", "answered", 1.5, (31, 11, None))
     metrics.model_cost.add("quick", "chat", 0.25)
     metrics.agent_budget_used.ask = lambda: {"helper": 0.5}
+    metrics.red_checks.ask = lambda: {"runs of helper": 1}
     metrics.model_waiting.ask = metrics.model_available.ask = lambda: {"quick": 1, "embedding/openai": 1}
     metrics.tool_calls.add("agent_memory_sql", "done")
     metrics.sql_connections.ask = lambda: 3
@@ -65,7 +67,7 @@ _NO_BASE_UNIT = re.compile(
 )
 
 
-@pytest.mark.parametrize("name", scraped(complete()))
+@each_case("name", scraped(complete()))
 def test_every_name_is_as_prometheus_wants_it(name: str) -> None:
     family = scraped(complete())[name]
     assert re.fullmatch(r"(?:symbiont|process)_[a-z_]*[a-z]", name)

@@ -23,6 +23,7 @@ class ChatService:
     port: int = 0
     answers: list[Answer] = field(default_factory=list)
     bodies: list[dict[str, Any]] = field(default_factory=list)
+    models: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def url(self) -> str:
@@ -31,7 +32,7 @@ class ChatService:
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         if request.method == "GET":
-            return web.json_response({"object": "list", "data": []})
+            return web.json_response({"object": "list", "data": self.models})
         self.bodies.append(json.loads(await request.read()))
         return await (self.answers.pop(0) if self.answers else text(SAID))(self, request)
 

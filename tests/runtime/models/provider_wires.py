@@ -73,7 +73,8 @@ def _anthropic_parts(said: Said) -> list[bytes]:
     blocks: list[tuple[Body, list[Body]]] = []
     if said.reasoning:
         thinking = {"type": "thinking", "thinking": "", "signature": ""}
-        blocks.append((thinking, [{"type": "thinking_delta", "thinking": said.reasoning}]))
+        signature = {"type": "signature_delta", "signature": "c2ln"}
+        blocks.append((thinking, [{"type": "thinking_delta", "thinking": said.reasoning}, signature]))
     if said.text:
         words = [{"type": "text_delta", "text": word} for word in said.words() if word]
         blocks.append(({"type": "text", "text": ""}, words))
@@ -124,8 +125,11 @@ def _google_answer(said: Said, parts: list[Body], *, end: bool) -> Body:
 
 
 def _google_calls(said: Said) -> list[Body]:
+    # The first of several calls is signed.
+    signed = [{"thoughtSignature": "c2ln"}, *[{}] * len(said.calls)]
     return [
-        {"functionCall": {"id": call.id, "name": call.name, "args": json.loads(call.arguments)}} for call in said.calls
+        {"functionCall": {"id": call.id, "name": call.name, "args": json.loads(call.arguments)}, **sign}
+        for call, sign in zip(said.calls, signed, strict=False)
     ]
 
 
@@ -177,8 +181,7 @@ def _groq_parts(said: Said) -> list[bytes]:
 
 GROQ = replace(
     OPENAI,
-    base="",
-    path="/openai/v1/chat/completions",
+    base="/openai/v1",
     whole=lambda said: json.loads(_groq_reasoning(json.dumps(openai_whole(said)).encode())),
     parts=_groq_parts,
     window="Please reduce the length of the messages or completion.",
@@ -311,9 +314,19 @@ def _bedrock_whole(said: Said) -> Body:
     }
 
 
-def _bedrock_event(kind: str, body: Body) -> bytes:
+def bedrock_event(kind: str, body: Body) -> bytes:
+    """Return a part of a stream."""
+    return _bedrock_message(body, {":event-type": kind, ":message-type": "event"})
+
+
+def bedrock_exception(kind: str, body: Body) -> bytes:
+    """Return the part that ends a stream with an error."""
+    return _bedrock_message(body, {":exception-type": kind, ":message-type": "exception"})
+
+
+def _bedrock_message(body: Body, kinds: Mapping[str, str]) -> bytes:
     headers = b""
-    for name, value in ((":event-type", kind), (":content-type", "application/json"), (":message-type", "event")):
+    for name, value in {**kinds, ":content-type": "application/json"}.items():
         headers += struct.pack("!B", len(name)) + name.encode() + b"\x07"
         headers += struct.pack("!H", len(value)) + value.encode()
     payload = json.dumps(body).encode()
@@ -325,7 +338,8 @@ def _bedrock_event(kind: str, body: Body) -> bytes:
 def _bedrock_parts(said: Said) -> list[bytes]:
     blocks: list[tuple[Body | None, list[Body]]] = []
     if said.reasoning:
-        blocks.append((None, [{"reasoningContent": {"text": said.reasoning}}]))
+        thought = [{"reasoningContent": {"text": said.reasoning}}, {"reasoningContent": {"signature": "c2ln"}}]
+        blocks.append((None, thought))
     if said.text:
         blocks.append((None, [{"text": word} for word in said.words() if word]))
     for call in said.calls:
@@ -333,14 +347,14 @@ def _bedrock_parts(said: Said) -> list[bytes]:
         halves = (call.arguments[:half], call.arguments[half:])
         start = {"toolUse": {"toolUseId": call.id, "name": call.name}}
         blocks.append((start, [{"toolUse": {"input": each}} for each in halves]))
-    told = [_bedrock_event("messageStart", {"role": "assistant"})]
+    told = [bedrock_event("messageStart", {"role": "assistant"})]
     for index, (begun, deltas) in enumerate(blocks):
         if begun is not None:
-            told.append(_bedrock_event("contentBlockStart", {"contentBlockIndex": index, "start": begun}))
-        told += [_bedrock_event("contentBlockDelta", {"contentBlockIndex": index, "delta": delta}) for delta in deltas]
-        told.append(_bedrock_event("contentBlockStop", {"contentBlockIndex": index}))
-    told.append(_bedrock_event("messageStop", {"stopReason": _BEDROCK_FINISHES[said.finish]}))
-    told.append(_bedrock_event("metadata", {"usage": _bedrock_usage(said), "metrics": {"latencyMs": 5}}))
+            told.append(bedrock_event("contentBlockStart", {"contentBlockIndex": index, "start": begun}))
+        told += [bedrock_event("contentBlockDelta", {"contentBlockIndex": index, "delta": delta}) for delta in deltas]
+        told.append(bedrock_event("contentBlockStop", {"contentBlockIndex": index}))
+    told.append(bedrock_event("messageStop", {"stopReason": _BEDROCK_FINISHES[said.finish]}))
+    told.append(bedrock_event("metadata", {"usage": _bedrock_usage(said), "metrics": {"latencyMs": 5}}))
     return told
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -40,6 +41,8 @@ class Service:
     answers: list[Answer] = field(default_factory=list)
     looks: list[Answer] = field(default_factory=list)
     """Answer the request that checks whether the service is there."""
+    pages: dict[str, Answer] = field(default_factory=dict)
+    """Answers at other paths."""
     bodies: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     looked: int = 0
@@ -70,6 +73,8 @@ class Service:
             self.looked += 1
             self.headers.append(dict(request.headers))
             return await self.looks.pop(0)(Question(self.wire, request)) if self.looks else web.json_response(listed)
+        if (page := self.pages.get(request.path)) is not None:
+            return await page(Question(self.wire, request))
         if request.method != "POST" or not request.path.startswith(self.wire.base + self.wire.path):
             return web.Response(status=404, text="404 page not found")
         assert request.transport is not None
@@ -180,6 +185,14 @@ async def endless(question: Question) -> web.StreamResponse:
     while question.request.transport is not None:
         await response.write(part)
     return response
+
+
+async def compressed(question: Question) -> web.StreamResponse:
+    """Return a response of 100 KB that is 100 MB when it is unpacked."""
+    packer = zlib.compressobj(wbits=31)
+    body = b"".join([*(packer.compress(b" " * 1_000_000) for _ in range(100)), packer.flush()])
+    kind = question.wire.streaming if question.stream else "application/json"
+    return web.Response(body=body, content_type=kind, headers={"Content-Encoding": "gzip"})
 
 
 async def never(_question: Question) -> web.StreamResponse:

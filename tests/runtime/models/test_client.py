@@ -15,13 +15,14 @@ from msgspec import structs
 from dslc.blocks.model import LanguageModel
 from dslc.blocks.variant import Variant
 from runtime.models import open_model
-from runtime.models.budgets.budgets import Asked
+from runtime.models.budgets.budgets import CallEstimate
 from runtime.models.calls import service as service_module
 from runtime.models.calls.call import Call, CallOwner
 from runtime.models.calls.counted_calls import TRIES, CallContext, CountedCalls
 from runtime.models.calls.service import AWAY_SECONDS, FAILURES, LONGEST_AWAY_SECONDS, Services
-from runtime.models.client import LONGEST_WAIT_SECONDS, CountedModel, ModelClient
-from runtime.models.model import ModelRefused, ModelUnavailable, NoSuchModel
+from runtime.models.client import LONGEST_WAIT_SECONDS, CountedModel, ModelClient, open_client
+from runtime.models.model import ModelRefused, ModelUnavailable, NoSuchModel, Window
+from runtime.models.remote import RemoteModel
 from runtime.models.request import Message, Reply, Request, ToolSchema, Usage
 from runtime.secrets.secret import Secret
 from tests.clocks import until
@@ -129,7 +130,58 @@ async def test_generate_is_without_chance_and_without_reasoning(
 
 
 async def test_the_window_of_the_block_wins(world: World, service: ChatService) -> None:
-    assert await (await world.client(service, window=2048)).window() == 2048
+    service.models = [{"id": "m-1", "max_model_len": 4096}]
+
+    assert await (await world.client(service, window=2048)).window() == Window(2048, "program")
+    assert await (await world.client(service)).window() == Window(4096, "service")
+
+
+async def test_a_window_that_nothing_says_has_a_default(world: World, service: ChatService) -> None:
+    assert await (await world.client(service)).window() == Window(32_768, "default")
+
+
+@pytest.mark.parametrize(
+    ("row", "options", "least"),
+    [
+        ("openai", {"model": "gpt-4.1-mini"}, 1_000_000),
+        ("openai", {"model": "gpt-4o-mini"}, 128_000),
+        ("openai", {"url": "https://api.groq.com/openai/v1", "model": "openai/gpt-oss-20b"}, 100_000),
+        ("anthropic", {}, 200_000),
+        ("bedrock", {}, 200_000),
+        ("google", {}, 1_000_000),
+        ("groq", {}, 100_000),
+        ("cohere", {"model": "c4ai-aya-expanse-32b"}, 100_000),
+        ("mistral", {"model": "devstral-2512"}, 100_000),
+    ],
+)
+async def test_the_windows_of_known_models_are_known(row: str, options: dict[str, object], least: int) -> None:
+    chosen = {"api_key": Secret(b"k" * 20, "env KEY"), **options}
+    client = await open_client(Variant(name=row, options=options), chosen)
+    assert client is not None
+    model = client._first.model
+    if isinstance(model, RemoteModel):
+        # It says nothing.
+        model._windows[model.model] = (float("inf"), None)
+    window = await client.window()
+    await client.close()
+
+    assert (window.source, window.tokens >= least) == ("known", True)
+
+
+async def test_a_known_model_on_a_server_of_ones_own_has_the_window_of_that_server(service: ChatService) -> None:
+    options = {"url": service.url, "model": "gpt-4.1-mini"}
+    client = await open_client(Variant(name="openai"), options)
+    assert client is not None
+    assert await client.window() == Window(32_768, "default")
+    await client.close()
+
+
+async def test_a_service_that_is_named_in_place_has_its_own_window(service: ChatService) -> None:
+    options = {"url": service.url, "window": 4096}
+    client = await open_client(Variant(name="openai", options=options), options)
+    assert client is not None
+    assert await client.window() == Window(4096, "program")
+    await client.close()
 
 
 async def test_a_schema_takes_tokens_where_replies_are_held_to_it(world: World, service: ChatService) -> None:
@@ -423,10 +475,10 @@ def test_a_service_is_shown_by_the_names_of_its_users_while_there_are_any() -> N
 async def test_a_schema_is_reserved_only_where_the_service_reads_it(
     world: World, service: ChatService, monkeypatch: pytest.MonkeyPatch, reads: bool
 ) -> None:
-    model, asked = await world.model(service), list[Asked]()
+    model, asked = await world.model(service), list[CallEstimate]()
     monkeypatch.setattr(type(model.model), "schema_in_prompt", reads)
 
-    async def reserve(_user: str, _agent: str | None, most: Callable[[], Asked]) -> None:
+    async def reserve(_user: str, _agent: str | None, most: Callable[[], CallEstimate]) -> None:
         asked.append(most())
 
     monkeypatch.setattr(model.calls, "_reserve", reserve)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
+import msgspec
 import pytest
+from msgspec import structs
 
 from dslc.blocks.variant import Variant
 from runtime import extras
@@ -13,10 +16,12 @@ from runtime.errors import UsageError
 from runtime.models import MODELS, open_model
 from runtime.models.direct import providers
 from runtime.models.model import ModelRefused
+from runtime.models.request import Message, ToolCall
 from runtime.secrets.secret import Secret
-from tests.contracts.test_models import KEY, QUESTION, ask, opened
+from tests.contracts.test_models import CALLS, KEY, MESSAGES, QUESTION, TOOL, ask, opened
 from tests.lanes import first_of
-from tests.runtime.models.services import SAID, refuses, serving
+from tests.runtime.models.services import SAID, refuses, serving, speaks
+from tests.runtime.models.wires import Said
 
 ROWS = [row.name for row in MODELS.values() if row.extra == "models"]
 
@@ -78,6 +83,27 @@ async def test_the_providers_explanation_is_told(name: str) -> None:
         service.answers.append(refuses(400, "the moon is not full"))
         with pytest.raises(ModelRefused, match="the moon is not full"):
             await model.reply(QUESTION)
+
+
+@first_of("name", ["anthropic", "bedrock", "google"])
+async def test_signed_thoughts_are_sent_back_with_their_calls_to_the_same_model(name: str) -> None:
+    signed = '"c2ln"'
+    said = Said(calls=CALLS, finish="calls", reasoning="Hm.")
+    async with serving(name) as service, opened(service) as model:
+        for stream in (False, True):
+            service.answers[:] = [speaks(said)]
+            asked = structs.replace(QUESTION, tools=(TOOL,))
+            reply = await ask(model, stream=stream, request=asked)
+            # As they are read from a thread.
+            stored = msgspec.json.decode(msgspec.json.encode(reply.calls), type=tuple[ToolCall, ...])
+            calls = tuple(structs.replace(call, id=f"run_{number}") for number, call in enumerate(stored))
+            outputs = [Message("tool", "Noted.", call_id=call.id) for call in calls]
+            request = structs.replace(asked, messages=(*MESSAGES, Message("assistant", "", calls), *outputs))
+            for each, sends in ((model, True), (model.with_model("other"), False)):
+                await each.reply(request)
+                sent = json.dumps(service.bodies[-1])
+                assert (signed in sent) == sends, (stream, sends)
+                assert sent.count("run_0") >= (name != "google")
 
 
 def test_opening_another_row_imports_no_library_of_a_provider() -> None:

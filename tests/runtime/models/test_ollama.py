@@ -9,10 +9,10 @@ import pytest
 from dslc.blocks.variant import Variant
 from runtime.models.calls.call import BACKGROUND
 from runtime.models.client import open_client
-from runtime.models.model import ModelRefused, ModelUnavailable
+from runtime.models.model import ModelRefused, ModelUnavailable, Window
 from runtime.models.ollama import OllamaModel, OllamaOptions
 from runtime.models.request import Message, Request, ToolCall, ToolSchema
-from tests.runtime.models.services import SAID, Service, refuses, sends, serving
+from tests.runtime.models.services import SAID, Service, refuses, says, sends, serving
 from tests.runtime.models.wires import Said
 
 SCHEMA = {"type": "object", "properties": {"x": {"type": "string"}}}
@@ -77,7 +77,21 @@ async def test_an_answer_to_a_prompt_is_asked_without_reasoning(service: Service
 
 
 async def test_the_window_is_that_of_the_options(model: OllamaModel) -> None:
-    assert await model.window() == 4096
+    assert await model.window() == Window(4096, "program")
+
+
+async def test_the_window_is_not_more_than_the_model_was_trained_on(model: OllamaModel, service: Service) -> None:
+    info = {"general.architecture": "qwen3", "qwen3.context_length": 2048}
+    service.pages["/api/show"] = says(200, {"model_info": info})
+    assert await model.window() == Window(2048, "service")
+
+
+@pytest.mark.parametrize("shown", [{}, {"model_info": {"general.architecture": "qwen3"}}, {"model_info": []}])
+async def test_an_ollama_that_does_not_say_it_has_the_default(service: Service, shown: object) -> None:
+    service.pages["/api/show"] = says(200, shown)
+    model = OllamaModel(OllamaOptions(url=service.url))
+    assert await model.window() == Window(8192, "default")
+    await model.close()
 
 
 @pytest.mark.parametrize(

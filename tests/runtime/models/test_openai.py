@@ -12,10 +12,11 @@ import pytest
 from dslc.blocks.variant import Variant
 from runtime.errors import UsageError
 from runtime.models import open_model
-from runtime.models.model import Model, ModelRefused, ModelUnavailable, WindowExceeded
-from runtime.models.openai import WINDOW_SECONDS, OpenAIModel, OpenAIOptions
+from runtime.models.model import Model, ModelRefused, ModelUnavailable, RequestRefused, Window, WindowExceeded
+from runtime.models.openai import OpenAIModel, OpenAIOptions
 from runtime.models.openai_chat import response_format
 from runtime.models.reachability import REACHABLE_SECONDS
+from runtime.models.remote import WINDOW_SECONDS
 from runtime.models.request import Message, Reply, Request
 from runtime.secrets.secret import Secret
 from tests.clocks import ManualClock
@@ -183,6 +184,10 @@ async def test_a_header_that_cannot_be_sent_is_refused_by_its_name(service: Serv
         ({"id": "m-1", "context_length": 131072}, 131072),
         ({"id": "m-1", "context_window": 8192}, 8192),
         ({"id": "m-1", "max_context_length": 32768}, 32768),
+        ({"id": "m-1", "max_context": 524288}, 524288),
+        # OpenRouter: what the model could, and what its provider serves.
+        ({"id": "m-1", "context_length": 131072, "top_provider": {"context_length": 32768}}, 32768),
+        ({"id": "m-1", "context_length": 131072, "top_provider": {"context_length": None}}, 131072),
         ({"id": "/models/some.gguf", "meta": {"n_ctx_train": 131072, "n_ctx": 16384}}, 16384),
         ({"id": "m-1", "meta": None, "max_model_len": None}, None),
         ({"id": "m-1", "max_model_len": "many", "context_length": -1}, None),
@@ -194,7 +199,8 @@ async def test_the_window_is_what_the_service_says(
 ) -> None:
     service.looks += [says(200, {"data": [row]})]
 
-    assert [await model.window() for _ in range(3)] == [window] * 3
+    said = None if window is None else Window(window, "service")
+    assert [await model.window() for _ in range(3)] == [said] * 3
     assert service.looked == 1
 
 
@@ -202,7 +208,21 @@ async def test_the_window_of_another_model_is_not_taken(model: OpenAIModel, serv
     rows = [{"id": "a", "max_model_len": 1}, {"id": "b", "max_model_len": 2}]
     service.looks += [says(200, {"data": rows})] * 2
 
-    assert [await model.window(), await model.with_model("b").window()] == [None, 2]
+    assert [await model.window(), await model.with_model("b").window()] == [None, Window(2, "service")]
+
+
+async def test_lm_studio_says_the_window_with_which_it_has_loaded_a_model(model: OpenAIModel, service: Service) -> None:
+    names = {"id": "m-1", "object": "model", "owned_by": "organization_owner"}
+    rows = [{"id": "n", "max_context_length": 9}, {"id": "m-1", "max_context_length": 131072}]
+    service.looks += [says(200, {"data": [names]})] * 2
+    service.pages["/api/v0/models"] = says(200, {"data": rows})
+    assert await model.window() == Window(131072, "service")
+
+    loaded = {"id": "m-1", "loaded_context_length": 4096, "max_context_length": 131072}
+    service.pages["/api/v0/models"] = says(200, {"data": [loaded]})
+    assert await model.with_model("m-1").window() == Window(131072, "service")
+    model._windows.clear()
+    assert await model.window() == Window(4096, "service")
 
 
 async def test_the_window_is_asked_for_again_after_some_time(
@@ -216,7 +236,7 @@ async def test_the_window_is_asked_for_again_after_some_time(
     ):
         service.looks.append(answer)
         clock.advance(seconds)
-        assert await model.window() == window
+        assert await model.window() == (None if window is None else Window(window, "service"))
 
 
 # Answers.
@@ -237,8 +257,19 @@ async def test_the_last_part_may_lack_its_end(model: OpenAIModel, service: Servi
         ({"message": "Upstream is away", "code": 502}, ModelUnavailable),
         ({"message": "Something broke"}, ModelUnavailable),
         ("Something broke", ModelUnavailable),
-        ({"message": "No such thing", "code": 400}, ModelRefused),
+        ({"message": "No such thing", "code": 400}, RequestRefused),
         ({"message": "This model's maximum context length is 10 tokens.", "code": 400}, WindowExceeded),
+        (
+            {
+                "message": "Provider returned error",
+                "code": 400,
+                "metadata": {
+                    "raw": '{"error":{"message":"context window exceeds limit (2013)"}}',
+                    "provider_name": "X",
+                },
+            },
+            WindowExceeded,
+        ),
     ],
 )
 async def test_an_error_in_the_middle_of_a_stream_is_told(
@@ -263,7 +294,7 @@ async def test_a_part_without_a_choice_adds_nothing(model: OpenAIModel, service:
         await model.reply(QUESTION)
 
 
-@pytest.mark.parametrize("part", [b"data: {\n\n", b"<html>\n", b"data: 5\n\n", b'{"choices": []}\n', b"data: [[\n\n"])
+@pytest.mark.parametrize("part", [b"data: {\n\n", b"<html>\n", b"data: 5\n\n", b"data: [[\n\n"])
 async def test_a_part_that_is_none_is_refused(model: OpenAIModel, service: Service, part: bytes) -> None:
     service.answers.append(sends(*service.wire.parts(Said(SAID))[:4], part))
 
@@ -315,7 +346,7 @@ async def test_a_usage_that_makes_no_sense_is_unknown(model: OpenAIModel, servic
 
 
 async def test_a_very_long_part_arrives_whole(model: OpenAIModel, service: Service) -> None:
-    said = json.dumps(["x" * 1_000_000])
+    said = json.dumps(["x" * 500_000])
     service.answers += [speaks(Said(said)), speaks(Said(said))]
 
     assert (await streamed(model)).text == said

@@ -12,13 +12,14 @@ import pytest
 from sqlalchemy import select
 from structlog.testing import capture_logs
 
+from dslc.blocks.model import price_provider
 from runtime.crypto import MasterKey
 from runtime.database import outage
 from runtime.database.connection import Database
 from runtime.database.errors import Unavailable
 from runtime.database.schema import OWNER, usage, usage_totals
 from runtime.models.budgets.ledger import LEDGER
-from runtime.models.budgets.limits import Used
+from runtime.models.budgets.limits import Amount
 from runtime.models.calls import usage as usage_module
 from runtime.models.calls.call import BACKGROUND, Call, CallOwner
 from runtime.models.calls.price import BlockPrice, PublishedPrice
@@ -33,7 +34,7 @@ USED = Usage(tokens_in=1000, tokens_out=100, cached=100)
 
 
 def call(model: str = "m-1", owner: CallOwner = ADA) -> Call:
-    return Call(owner, "chat", "quick", model, USED, 530_000, 1.25, "answered", BEGAN_AT, Used(1100, 530_000))
+    return Call(owner, "chat", "quick", model, USED, 530_000, 1.25, "answered", BEGAN_AT, Amount(1100, 530_000))
 
 
 async def stored(database: Database) -> list[Any]:
@@ -178,9 +179,7 @@ def test_published_prices_are_used_where_service_and_model_are_known(
 def test_a_row_without_an_address_is_looked_up_by_its_name(row: str) -> None:
     from genai_prices.data_snapshot import find_provider_by_id, get_snapshot
 
-    from runtime.models.calls.price import _PROVIDERS
-
-    assert find_provider_by_id(get_snapshot().providers, _PROVIDERS.get(row, row)) is not None
+    assert find_provider_by_id(get_snapshot().providers, price_provider(row)) is not None
 
 
 def test_unknown_usage_has_no_cost() -> None:

@@ -399,6 +399,24 @@ async def test_what_a_service_says_is_shown_without_what_it_was_sent(caller: Htt
     assert failure.detail in str(failure)
 
 
+@pytest.mark.parametrize(
+    ("raw", "detail"),
+    [
+        ('{"error":{"message":"Prompt exceeds max length","code":"1261"}}', "Refused: Prompt exceeds max length"),
+        ({"error": {"message": "it is full"}}, "Refused: it is full"),
+        ("upstream is full", "Refused: upstream is full"),
+        (f'"bad key {KEY}"', "Refused: bad key …"),
+        (17, "Refused"),
+        (None, "Refused"),
+    ],
+)
+async def test_what_the_provider_behind_a_router_says_is_shown(caller: HttpCaller, raw: object, detail: str) -> None:
+    body = {"error": {"message": "Refused", "code": 400, "metadata": {"raw": raw, "provider_name": "X"}}}
+    async with serving(said(body, 400)) as server:
+        failure = await failure_of(caller, server.url)
+    assert failure.detail == detail
+
+
 @pytest.mark.parametrize("status", [401, 403])
 async def test_what_a_service_says_about_a_key_is_not_shown(caller: HttpCaller, status: int) -> None:
     half = KEY[:12]

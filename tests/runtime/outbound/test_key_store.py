@@ -6,7 +6,7 @@ import asyncio
 import gzip
 import socket
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -47,6 +47,7 @@ class Sender:
     def __init__(self, clock: ManualClock, tls: ssl.SSLContext) -> None:
         self.names = Names()
         self.clock = clock
+        self.tls = tls
         self.store = KeyStore(clock, tls=tls, resolver=lambda: self.names)
         self.answer = web.Response(body=KEYS)
         self.asked: list[str] = []
@@ -287,6 +288,20 @@ async def test_some_addresses_cannot_use_up_what_others_may_name(sender: Sender)
     for number in range(70):
         await sender.named(f"/forged-{number}", by=f"198.51.100.{number % 10}")
     assert await sender.named("/genuine", by="192.0.2.1") == KEYS
+
+
+async def test_what_is_proven_stays_so_after_a_restart(sender: Sender) -> None:
+    kept: list[Sequence[str]] = []
+    first = KeyStore(sender.clock, on_proven=kept.append)
+    first.prove(sender.url("/1"))
+    first.prove(sender.url("/1"))
+    first.prove(sender.url("/2"))
+    assert kept == [(sender.url("/1"),), (sender.url("/1"), sender.url("/2"))]
+
+    sender.store = KeyStore(sender.clock, tls=sender.tls, resolver=lambda: sender.names, proven=kept[-1])
+    for number in range(limits.PER_HOST_NAMED + 1):
+        await sender.named(f"/forged/{number}", by=f"10.0.{number}.1")
+    assert await sender.named("/2", by="10.0.0.1") == KEYS
 
 
 async def test_a_proven_document_serves_on_while_a_new_one_is_fetched(sender: Sender) -> None:

@@ -196,7 +196,7 @@ async def test_what_has_nothing_in_common_with_a_question_is_no_hit() -> None:
     said = [entry(at, name, None, name, 0, group="" if name == "other" else "talk") for at, name in enumerate(vectors)]
     await index.put("log", "keeper", "1", said)
     waiting = await index.pending(10)
-    await index.embedded([(each, np.array(vectors[each.text], np.float32)) for each in waiting])
+    await index.embed([(each, np.array(vectors[each.text], np.float32)) for each in waiting])
     hits = {hit.entry.id: hit for hit in (await search(index, Concepts(size=2), question("vessel"))).hits}
     # One of them has nothing in common with the question either, but is next to the answer.
     assert list(hits) == ["like", "beside"]
@@ -526,7 +526,7 @@ async def test_until_all_texts_of_the_asked_have_tokens_they_are_compared_by_cos
     await boats.put("new", whose, "1", [entry(9, "new", None, "By a ship.", 0, agent=whose, group="", part="new")])
     waiting = await boats.pending(9)
     vectors = await Tokens().embed([each.text for each in waiting])
-    await boats.embedded(list(zip(waiting, vectors, strict=True)))
+    await boats.embed(list(zip(waiting, vectors, strict=True)))
     asked = question("vessel pier", wanted=EntryFilter(agent="keeper"))
     by_cosine = await search(boats, Concepts(size=64), asked)
     assert (await search(boats, Tokens(), asked) == by_cosine) is (whose == "keeper")
@@ -540,7 +540,7 @@ async def test_a_text_without_tokens_that_is_not_compared_stops_comparisons_too(
     await boats.put("new", "keeper", "1", [entry(9, "new", None, "By a ship.", 0, group="", part="new")])
     waiting = await boats.pending(9)
     vectors = await Tokens().embed([each.text for each in waiting])
-    await boats.embedded(list(zip(waiting, vectors, strict=True)))
+    await boats.embed(list(zip(waiting, vectors, strict=True)))
     monkeypatch.setattr("runtime.search.engine.COMPARED", 1)
     asked = question("that pier", limit=1)
     assert await search(boats, Tokens(), asked) == await search(boats, Concepts(size=64), asked)

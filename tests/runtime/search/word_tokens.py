@@ -47,4 +47,4 @@ async def embed_all(index: Index, embedder: Embedder) -> None:
     await index.use_model(embedder.model, embedder.dimension, embedder.token_bits)
     while waiting := await index.pending(64):
         made = await embedder.embed_with_tokens([one.text for one in waiting])
-        await index.embedded(list(zip(waiting, made.vectors, strict=True)), made.tokens)
+        await index.embed(list(zip(waiting, made.vectors, strict=True)), made.tokens)

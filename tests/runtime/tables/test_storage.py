@@ -17,7 +17,7 @@ from runtime.identity.belongings import delete_rows
 from runtime.identity.user_settings import UserSettingsStore
 from runtime.tables.errors import QuotaExceeded
 from runtime.tables.quota import TIERS, Quota
-from runtime.tables.storage import Stored, UserStorage, check_growth
+from runtime.tables.storage import StorageUsage, UserStorage, check_growth
 from tests.clocks import ManualClock, until
 from tests.conftest import KEY
 
@@ -48,12 +48,12 @@ async def test_what_is_stored_is_counted_and_a_user_without_anything_has_no_row(
     database: Database, clock: ManualClock
 ) -> None:
     storage = of(database, clock)
-    assert await storage.stored("owner") == Stored()
+    assert await storage.stored("owner") == StorageUsage()
     assert await storage.all() == {}
     await add_kv(storage, database, "owner", 700)
     await storage.note_tables("owner", 2, 8192, QUOTA)
     now = milliseconds(clock)
-    assert await storage.stored("owner") == Stored(2, 8192, 700, now, now)
+    assert await storage.stored("owner") == StorageUsage(2, 8192, 700, now, now)
     await database.transact(partial(storage.free_kv, user_id="owner", size=500))
     assert (await storage.all())["owner"].bytes == 8392
     await add_kv(storage, database, "owner", -10_000)
@@ -179,7 +179,7 @@ async def test_keys_and_tables_of_several_daemons_exceed_no_limit_together(
         results = await asyncio.gather(fill(0), fill(1), return_exceptions=True)
         assert all(isinstance(each, QuotaExceeded) for each in results)
         stored = await daemons[0][1].stored("owner")
-        assert stored == Stored(1, sizes[0], sizes[1], stored.created_at, stored.accessed_at)
+        assert stored == StorageUsage(1, sizes[0], sizes[1], stored.created_at, stored.accessed_at)
         assert 960_000 < stored.bytes <= 1_000_000
     finally:
         for each in databases:
@@ -201,7 +201,7 @@ async def test_the_first_use_of_several_daemons_makes_one_row(database_url: str,
 
 def test_an_error_of_the_quota_is_one_line() -> None:
     with pytest.raises(SymbiontError) as caught:
-        check_growth(Stored(table_bytes=24_920_000), TIERS["free"], 100_000)
+        check_growth(StorageUsage(table_bytes=24_920_000), TIERS["free"], 100_000)
     assert caught.value.line() == (
         "25 MB may be stored, 24.92 MB are used, 80 KB are free (delete something, or ask for a larger tier)"
     )

@@ -17,6 +17,7 @@ from runtime.errors import UsageError
 from runtime.identity.user_settings import read_settings
 from runtime.tasks.due import read_due, shown
 from runtime.tasks.task import Due
+from tests.cases import each_case
 
 BERLIN = ZoneInfo("Europe/Berlin")
 
@@ -63,7 +64,7 @@ WRONG = """tomorrow|2026-13-01|2026-02-30|20261201|2026-W49-2|2026-12-01T25:00|2
 0001-01-01|1969-12-31T23:59:59Z|2026-12-01T09|٢٠٢٦-12-01|2026-12-01\0"""
 
 
-@pytest.mark.parametrize("text", ["", *re.split(r"[|\n]", WRONG)])
+@each_case("text", ["", *re.split(r"[|\n]", WRONG)])
 def test_what_is_neither_is_refused_with_examples(text: str) -> None:
     with pytest.raises(UsageError, match="neither a date nor a time") as refused:
         read_due(text, BERLIN)

@@ -42,7 +42,7 @@ async def app(
 async def found(app: App, user_id: str, query: str) -> list[str]:
     """Return the titles that a search of a user finds."""
     async with app.pinned():
-        context = app.context(Caller(user_id, frozenset({"write"})))
+        context = app.contexts.tool(Caller(user_id, frozenset({"write"})))
         answer = (await TOOLS["task_search"].call(context, {"query": query})).model_dump()
     return [task["title"] for task in answer["tasks"]]
 
@@ -96,47 +96,47 @@ async def test_two_daemons_together_create_as_many_as_are_allowed(database_url: 
 
 
 async def test_nothing_of_a_removed_user_is_left_in_tables_and_index(app: App) -> None:
-    users = {name: str((await call(app, "users.add", name=name))["id"]) for name in ("ada", "bob")}
+    users = {name: str((await call(app, "user_add", name=name))["id"]) for name in ("ada", "bob")}
     for name, user_id in users.items():
-        await app.tasks.create(user_id, USER, title=f"okapi of {name}", tags=["a"])
+        await app.state.tasks.create(user_id, USER, title=f"okapi of {name}", tags=["a"])
         assert await found(app, user_id, "okapi") == [f"okapi of {name}"]
-    answer = await call(app, "users.remove", name="ada")
+    answer = await call(app, "user_remove", name="ada")
     assert (answer["problems"], answer["rows"]["tasks"]) == ([], 1)
-    assert set((await counted(app.database, users["ada"])).values()) == {0}
+    assert set((await counted(app.state.database, users["ada"])).values()) == {0}
     assert await entries(app, users["ada"]) == 0
     assert await found(app, users["bob"], "okapi") == ["okapi of bob"]
 
 
 async def test_tasks_that_are_kept_of_a_removed_user_are_deleted_with_the_rest_later(app: App) -> None:
-    ada = str((await call(app, "users.add", name="ada"))["id"])
-    await app.tasks.create(ada, USER, title="okapi")
+    ada = str((await call(app, "user_add", name="ada"))["id"])
+    await app.state.tasks.create(ada, USER, title="okapi")
     assert await found(app, ada, "okapi") == ["okapi"]
-    await call(app, "users.remove", name="ada", keep=True)
-    assert (await counted(app.database, ada))["tasks"] == 1
+    await call(app, "user_remove", name="ada", keep=True)
+    assert (await counted(app.state.database, ada))["tasks"] == 1
     # The namesake has none of them.
-    again = str((await call(app, "users.add", name="ada"))["id"])
-    assert (await app.tasks.page(again, limit=1)).total == 0
+    again = str((await call(app, "user_add", name="ada"))["id"])
+    assert (await app.state.tasks.page(again, limit=1)).total == 0
     assert await found(app, again, "okapi") == []
-    assert (await call(app, "users.remove", name=f"id:{ada}"))["problems"] == []
-    assert set((await counted(app.database, ada)).values()) == {0}
+    assert (await call(app, "user_remove", name=f"id:{ada}"))["problems"] == []
+    assert set((await counted(app.state.database, ada)).values()) == {0}
     assert await entries(app, ada) == 0
 
 
 async def test_tasks_are_read_and_found_after_their_key_was_rotated(app: App, clock: ManualClock) -> None:
-    task = await app.tasks.create("owner", USER, title="okapi", tags=["a"])
-    await app.tasks.update("owner", task.id, {"description": "It likes figs."}, USER)
+    task = await app.state.tasks.create("owner", USER, title="okapi", tags=["a"])
+    await app.state.tasks.update("owner", task.id, {"description": "It likes figs."}, USER)
     assert await found(app, "owner", "figs") == ["okapi"]
-    await asyncio.to_thread(app.database.keys.rotate, ["owner"], milliseconds(clock))
-    await app.tasks.create("owner", USER, title="another okapi")
+    await asyncio.to_thread(app.state.database.keys.rotate, ["owner"], milliseconds(clock))
+    await app.state.tasks.create("owner", USER, title="another okapi")
     assert sorted(await found(app, "owner", "okapi")) == ["another okapi", "okapi"]
-    assert [change.version for change in await app.tasks.history("owner", task.id)] == [2, 1]
+    assert [change.version for change in await app.state.tasks.history("owner", task.id)] == [2, 1]
 
 
 async def test_after_a_reload_changes_are_found(app: App) -> None:
-    await app.tasks.create("owner", USER, title="okapi")
+    await app.state.tasks.create("owner", USER, title="okapi")
     assert await found(app, "owner", "okapi") == ["okapi"]
     await app.load_nothing()
-    task = await app.tasks.create("owner", USER, title="another okapi")
+    task = await app.state.tasks.create("owner", USER, title="another okapi")
     assert sorted(await found(app, "owner", "okapi")) == ["another okapi", "okapi"]
-    await app.tasks.delete("owner", task.id, USER)
+    await app.state.tasks.delete("owner", task.id, USER)
     assert await found(app, "owner", "okapi") == ["okapi"]

@@ -8,7 +8,7 @@ from runtime.database.connection import Database
 from runtime.errors import NotFound
 from runtime.identity import users
 from runtime.tasks.feeds import USED_MS, FeedUser, TaskFeeds
-from runtime.tasks.names import find_task
+from runtime.tasks.id_lookup import find_task
 from runtime.tasks.store import TaskStore
 from runtime.tasks.task import Actor, Due
 from runtime.tasks.urgent import UrgentTasks

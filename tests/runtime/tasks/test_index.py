@@ -13,11 +13,13 @@ from runtime.database.connection import Database
 from runtime.identity import users
 from runtime.identity.belongings import delete_rows
 from runtime.memory.errors import Unsupported
+from runtime.search.embedding import open_embedding
 from runtime.search.errors import IndexFailed
 from runtime.tasks import writing
 from tests.clocks import ManualClock
 from tests.conftest import KEY
 from tests.runtime.memory.texts import fact
+from tests.runtime.tasks.paraphrases import NONSENSE, PARAPHRASES
 from tests.runtime.tasks.searching import TaskSearch, hashing, searching
 
 
@@ -159,3 +161,16 @@ async def test_a_failing_index_is_told_without_its_place(search: TaskSearch, mon
 async def test_nothing_is_appended_to_tasks(search: TaskSearch) -> None:
     with pytest.raises(Unsupported):
         await search.memory.store.append([fact("okapi")])
+
+
+async def test_tasks_are_found_in_other_words_and_nonsense_finds_few(
+    database: Database, tmp_path: Path, clock: ManualClock
+) -> None:
+    async with searching(database, tmp_path / "meaning", clock, await open_embedding(None, {})) as search:
+        for title in PARAPHRASES:
+            await search.call("task_create", title=title)
+        answers = {title: await search.find(query) for title, query in PARAPHRASES.items()}
+        found = [title for title, titles in answers.items() if title in titles]
+        assert len(found) >= 40
+        assert sum(map(len, answers.values())) <= 2 * len(PARAPHRASES)
+        assert sum([bool(await search.find(query)) for query in NONSENSE]) <= 6

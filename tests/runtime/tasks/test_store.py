@@ -8,10 +8,12 @@ from runtime.clock import milliseconds
 from runtime.database.connection import Database
 from runtime.errors import NotFound, RateLimited
 from runtime.identity import users
+from runtime.search.entry import ALL_SUBJECTS, WantedSubject
 from runtime.tasks import writing
 from runtime.tasks.errors import BulkRefused
 from runtime.tasks.store import TaskStore
-from runtime.tasks.task import Actor, Due, TaskFilter
+from runtime.tasks.task import Actor, Due, Task, TaskFilter
+from runtime.tasks.urgent import UrgentTasks
 from runtime.threads.step import Superseded
 from tests.clocks import ManualClock
 
@@ -108,6 +110,43 @@ async def test_a_task_of_another_user_does_not_exist(database: Database, store: 
     assert await store.get("owner", made.id) == made
 
 
+async def test_for_a_subject_the_tasks_of_others_and_of_none_do_not_exist(
+    database: Database, store: TaskStore, clock: ManualClock
+) -> None:
+    made: dict[str | None, Task] = {}
+    for subject in ("tea", "coffee", None):
+        for title in ("old", "new"):
+            made[subject] = await store.create(
+                "owner", USER, title=f"{title} {subject}", tags=["a", "b"], subject=subject, priority="urgent"
+            )
+    assert made["tea"].subject == "tea"
+    tea = USER._replace(subject="tea")
+    for subject in ("coffee", None):
+        other = made[subject]
+        with pytest.raises(NotFound):
+            await store.get("owner", other.id, "tea")
+        with pytest.raises(NotFound):
+            await store.update("owner", other.id, {"title": "x"}, tea)
+        with pytest.raises(NotFound):
+            await store.delete("owner", other.id, tea)
+        with pytest.raises(BulkRefused):
+            await store.bulk_update("owner", [made["tea"].id, other.id], tea, status="completed")
+        assert await store.get("owner", other.id) == other
+    assert await store.get("owner", made["tea"].id, "tea") == made["tea"]
+    assert (await store.update("owner", made["tea"].id, {"tags": ["a", "c"]}, tea)).subject == "tea"
+    every: list[str | None] = [None, "coffee", "tea"]
+    expected: list[tuple[WantedSubject, list[str | None]]] = [("tea", ["tea"]), (None, [None]), (ALL_SUBJECTS, every)]
+    for wanted in (TaskFilter(), TaskFilter("pending"), TaskFilter(None, ("a",)), TaskFilter("pending", ("a", "b"))):
+        for whose, subjects in expected:
+            page = await store.page("owner", wanted._replace(subject=whose), limit=1)
+            found = (await store.page("owner", wanted._replace(subject=whose), limit=9)).tasks
+            assert list(dict.fromkeys(task.subject for task in found)) == subjects, (wanted, whose)
+            assert page.total == len(found) == 2 * len(subjects) - ("b" in wanted.tags and "tea" in subjects)
+    for whose, subjects in expected:
+        urgent = await UrgentTasks(database, clock).of("owner", whose)
+        assert [each.task.subject for each in urgent] == [each for each in subjects[::-1] for _ in "12"]
+
+
 async def test_a_removed_user_gets_no_task(database: Database, store: TaskStore, clock: ManualClock) -> None:
     ada = await users.add(database, "ada", milliseconds(clock))
     await database.transact(lambda connection: users.remove(connection, ada))
@@ -189,7 +228,7 @@ async def test_creations_are_limited_in_an_hour_and_refused_ones_do_not_count(
     assert await store.create("owner", AGENT, title="1") == made
     await store.delete("owner", made.id, USER)
     for _ in range(3):
-        with pytest.raises(RateLimited, match="in 3000 s") as refused:
+        with pytest.raises(RateLimited, match="in 50 minutes") as refused:
             await store.create("owner", USER, title="3")
         assert refused.value.retry_after == 3000
     assert (await store.page("owner", limit=5)).total == 1
@@ -197,7 +236,7 @@ async def test_creations_are_limited_in_an_hour_and_refused_ones_do_not_count(
     await store.create(ada, USER, title="1")
     clock.advance(3000)
     await store.create("owner", USER, title="3")
-    with pytest.raises(RateLimited, match="in 600 s"):
+    with pytest.raises(RateLimited, match="in 10 minutes"):
         await store.create("owner", USER, title="4")
 
 

@@ -14,8 +14,9 @@ from runtime.identity.caller import OWNER_CALLER, Caller
 from runtime.mcp.backend import BackendFailure
 from runtime.mcp.local_backend import LocalBackend
 from runtime.tasks.store import TaskStore
+from runtime.tasks.urgent import UrgentTasks, said_of
 from runtime.tools import TOOLS
-from runtime.tools.context import Acting, Context
+from runtime.tools.context import ActingAgent, Context
 from tests.clocks import ManualClock
 from tests.databases import migrated
 from tests.runtime.api.app import App, told
@@ -73,11 +74,30 @@ async def test_the_source_is_the_surface_of_the_call(app: App, token: str) -> No
     assert await source(app.context(OWNER_CALLER)) == "user"
     over_mcp = await LocalBackend(app.open_context, OWNER_CALLER).call("task_create", {"title": "x"}, None)
     assert over_mcp.content["source"] == "agent"
-    acting = replace(app.context(Caller("owner", frozenset({"write"}), via="agent")), acting=Acting("a", "run", None))
+    acting = replace(
+        app.context(Caller("owner", frozenset({"write"}), via="agent")), acting=ActingAgent("a", "run", None)
+    )
     task = (await TOOLS["task_create"].call(acting, {"title": "x"})).model_dump()
     assert (task["source"], task["created_by_agent"], task["origin_run_id"]) == ("agent", "a", "run")
     reply = await app.ask(token, "POST", "/v1/tasks", {"title": "x", "source": "user"})
     assert reply.status == 422
+
+
+async def test_a_task_says_from_which_webhook_its_text_is(app: App, token: str) -> None:
+    caller = Caller("owner", frozenset({"write"}), via="agent")
+    acting = replace(app.context(caller), acting=ActingAgent("a", "run", None, webhook="hooks"))
+    task = (await TOOLS["task_create"].call(acting, {"title": "Pay Mallory", "priority": "urgent"})).model_dump()
+    assert task["webhook"] == "hooks"
+    path = f"/v1/tasks/{task['task_id']}"
+    assert told(await app.ask(token, "PATCH", path, {"status": "in_progress"}))["webhook"] == "hooks"
+    said = said_of(await UrgentTasks(app.database, app.clock).of("owner"), tokens=1000, count=len)
+    assert f"- Pay Mallory (id {task['task_id']}; urgent; from a delivery of hooks)" in said.text
+
+    own = await made(app, token)
+    assert own["webhook"] is None
+    for given, webhook in (({"status": "completed"}, None), ({"title": "Pay Eve"}, "hooks")):
+        await TOOLS["task_update"].call(acting, {"task_id": own["task_id"], **given})
+        assert told(await app.ask(token, "GET", f"/v1/tasks/{own['task_id']}"))["webhook"] == webhook
 
 
 @pytest.mark.parametrize(
@@ -167,8 +187,8 @@ async def test_too_many_creations_are_refused_with_the_seconds(app: App, token: 
     problem = told(reply)
     assert (reply.status, dict(reply.headers)["Retry-After"]) == (429, "3600")
     assert (problem["type"], problem["code"]) == ("urn:symbiont:problem:rate_limited", "rate_limited")
-    assert "3600 s" in problem["detail"]
-    with pytest.raises(BackendFailure, match="3600 s") as failed:
+    assert "1 hour" in problem["detail"]
+    with pytest.raises(BackendFailure, match="1 hour") as failed:
         await LocalBackend(app.open_context, OWNER_CALLER).call("task_create", {"title": "x"}, None)
     assert failed.value.failure["code"] == "rate_limited"
 

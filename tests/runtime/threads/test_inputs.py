@@ -13,7 +13,7 @@ from runtime.errors import NotFound, UsageError
 from runtime.threads.inputs import LONGEST, Inputs
 from runtime.threads.turns.named_run import named_run
 from runtime.threads.turns.turn import Outcome
-from runtime.tools.agent.turn_answer import AnsweredRun
+from runtime.tools.agent.run_answer import AnsweredRun
 from tests.clocks import ManualClock
 from tests.runtime.threads.turns.sending import AGENT, open_thread, send
 from tests.runtime.webhooks.candidates import rows

@@ -17,8 +17,8 @@ from runtime.database.schema import blocks, inputs, messages, runs, steps, summa
 from runtime.database.schema import threads as table
 from runtime.errors import Conflict, NotFound
 from runtime.identity import belongings
-from runtime.threads import deletion
 from runtime.threads.messages import Messages
+from runtime.threads.removal import deletion
 from runtime.threads.run_log import RunLog
 from runtime.threads.summaries import Summaries
 from runtime.threads.thread import Thread, Threads

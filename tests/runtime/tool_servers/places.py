@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from runtime.tool_servers.connection import ServerConnection
-from runtime.tool_servers.place import Place
+from runtime.tool_servers.server_address import ServerAddress
 
 RAW = Path(__file__).parent / "raw_server.py"
 
@@ -20,18 +20,20 @@ def raw(way: str = "serves", file: Path | None = None) -> tuple[str, ...]:
     return (sys.executable, "-I", "-S", str(RAW), way, *(() if file is None else (str(file),)))
 
 
-def program(folder: Path, *command: str, env: Mapping[str, str] | None = None, secrets: tuple[str, ...] = ()) -> Place:
+def program(
+    folder: Path, *command: str, env: Mapping[str, str] | None = None, secrets: tuple[str, ...] = ()
+) -> ServerAddress:
     """Return the place of a program."""
-    return Place("raw", command or raw(), env or {}, folder / "server", None, {}, secrets)
+    return ServerAddress("raw", command or raw(), env or {}, folder / "server", None, {}, secrets)
 
 
-def service(folder: Path, url: str, headers: Mapping[str, str] | None = None) -> Place:
+def service(folder: Path, url: str, headers: Mapping[str, str] | None = None) -> ServerAddress:
     """Return the place of a service."""
-    return Place("service", None, {}, folder / "server", url, headers or {}, ())
+    return ServerAddress("service", None, {}, folder / "server", url, headers or {}, ())
 
 
 @asynccontextmanager
-async def connection(place: Place, *, start_seconds: float = 60) -> AsyncIterator[ServerConnection]:
+async def connection(place: ServerAddress, *, start_seconds: float = 60) -> AsyncIterator[ServerConnection]:
     """Yield a connection to a server, which is closed at the end."""
 
     async def no_login() -> Any:

@@ -39,6 +39,28 @@ LIES = [
     tool("long", description="x" * 100_000),
     tool("hidden", description="Adds.\u202e\u200b\x1b[2J\U000e0041"),
 ]
+TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+
+
+def choice(text: str, more: Json) -> Json:
+    return {"type": "object", "properties": {"text": {"const": text}, **more}, "required": ["text", *more]}
+
+
+ODD: list[Any] = [
+    tool("good"),
+    tool("empty", inputSchema={}),
+    tool("choice", inputSchema={"anyOf": [choice("a", {}), choice("b", {"n": {"type": "integer"}}), {"type": "null"}]}),
+    tool("list_of_types", inputSchema={**TEXT, "type": ["object", "null"]}),
+    tool("odd_others", title=7, icons="none", outputSchema=[], annotations={"readOnlyHint": "yes"}, _meta=[]),
+    tool("odd_part", inputSchema={"type": "object", "properties": {"a": True, "b": {"type": "string"}}}),
+    tool("text", inputSchema={"type": "string"}),
+    tool("half_text", inputSchema={"anyOf": [TEXT, {"type": "string"}]}),
+    tool("no_properties", inputSchema={"type": "object", "properties": None}),
+    tool("bad_part", inputSchema={"type": "object", "properties": {"a": 7}}),
+    tool("no_schema", inputSchema=None),
+    {"name": 7},
+    "no tool",
+]
 
 
 def main(way: str, file: str | None) -> None:
@@ -192,6 +214,31 @@ def _nested(ask: Json, _: list[Json]) -> None:
     sys.stdout.flush()
 
 
+def _raw(ask: Json, result: str) -> None:
+    sys.stdout.write(f'{{"jsonrpc":"2.0","id":{ask["id"]},"result":{result}}}\n')
+    sys.stdout.flush()
+
+
+def _half_character(ask: Json, _: list[Json]) -> None:
+    _raw(ask, '{"content":[{"type":"text","text":"be\\ud83dlow"}]}')
+
+
+def _not_json(ask: Json, _: list[Json]) -> None:
+    _raw(ask, '{"content":[{"type":"text","text":NaN,}]}')
+
+
+def _return(ask: Json, _: list[Json]) -> None:
+    answer(ask, json.loads(given(ask)))
+
+
+def _many_values(ask: Json, _: list[Json]) -> None:
+    _raw(ask, '{"content":[],"structuredContent":{"x":[' + "[]," * 2_000_000 + "[]]}}")
+
+
+def _many_parts(ask: Json, _: list[Json]) -> None:
+    _raw(ask, '{"content":[' + ",".join(['{"type":"text","text":"a"}'] * 180_000) + "]}")
+
+
 CALLS: dict[str, Callable[[Json, list[Json]], None]] = {
     "echo": _echo,
     "env": _env,
@@ -212,6 +259,11 @@ CALLS: dict[str, Callable[[Json, list[Json]], None]] = {
     "pid": _pid,
     "structured": _structured,
     "nested": _nested,
+    "half_character": _half_character,
+    "not_json": _not_json,
+    "return": _return,
+    "many_values": _many_values,
+    "many_parts": _many_parts,
 }
 
 
@@ -262,13 +314,27 @@ def _lists_without_end(file: str | None) -> None:
     serve(file, [], page)
 
 
+def _repeats_a_cursor(file: str | None) -> None:
+    def page(ask: Json) -> Json:
+        cursor = ask["params"].get("cursor") if "params" in ask else None
+        return {"tools": [tool(f"after_{cursor}")], "nextCursor": "b" if cursor == "a" else "a"}
+
+    serve(file, [], page)
+
+
+def _ends_with_an_empty_cursor(file: str | None) -> None:
+    serve(file, [], lambda _ask: {"tools": [tool("echo")], "nextCursor": ""})
+
+
 WAYS: dict[str, Callable[[str | None], None]] = {
     "serves": lambda file: serve(file, [tool(name) for name in CALLS]),
     "lies": lambda file: serve(file, LIES),
     "exits": _exits,
     "silent": _is_silent,
     "other": _speaks_something_else,
-    "no_object": lambda file: serve(file, [tool("good"), tool("bad", inputSchema={"type": "string"})]),
+    "odd": lambda file: serve(file, ODD),
+    "repeats": _repeats_a_cursor,
+    "empty_cursor": _ends_with_an_empty_cursor,
     "endless": _lists_without_end,
     "lists_nothing": _lists_nothing,
     "complains": _complains_without_end,

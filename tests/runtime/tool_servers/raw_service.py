@@ -79,6 +79,39 @@ class RawService:
         return web.Response(body=body, headers=headers)
 
 
+class Sessions:
+    """What a service with sessions does with a request that names none of them: it answers 404. `began`: how many
+    began. `tools`: the tools that were called in a session, in their order."""
+
+    def __init__(self, body: str = "") -> None:
+        self.began = 0
+        self.tools: list[str] = []
+        self.known: set[str] = set()
+        self.knows_new_ones = True
+        self.released = asyncio.Event()
+        self._body = body
+
+    async def answer(self, request: web.Request) -> web.StreamResponse | None:
+        """Answer a request as `RawService.instead`. A tool `hang` is answered when it is released."""
+        ask = json.loads(await request.text() or "{}")
+        name = request.headers.get("mcp-session-id")
+        if ask.get("method") == "initialize" and name is None:
+            self.began += 1
+            if self.knows_new_ones:
+                self.known.add(f"s{self.began}")
+            result = {"jsonrpc": "2.0", "id": ask["id"], "result": ANSWERS["initialize"]}
+            return web.json_response(result, headers={"Mcp-Session-Id": f"s{self.began}"})
+        if name is not None and name not in self.known:
+            return web.Response(status=404, text=self._body, content_type="application/json")
+        if ask.get("method") == "tools/call":
+            self.tools.append(ask["params"]["name"])
+            if ask["params"]["name"] == "hang":
+                await self.released.wait()
+                text = {"type": "text", "text": "released"}
+                return web.json_response({"jsonrpc": "2.0", "id": ask["id"], "result": {"content": [text]}})
+        return None
+
+
 @contextmanager
 def served(app: Any, port: int = 0) -> Iterator[str]:
     """Serve an ASGI application in a thread; yield its address without a path."""

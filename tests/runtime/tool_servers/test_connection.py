@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
@@ -106,6 +107,7 @@ async def test_the_error_of_a_tool_is_the_servers(server: ServerConnection) -> N
     [
         ("greet", "after a greeting"),
         ("broken_text", "be\ufffd\ufffdlow"),
+        ("half_character", "be\ufffdlow"),
         ("picture", "[image image/png, 3 bytes]"),
     ],
 )
@@ -114,11 +116,38 @@ async def test_what_is_odd_in_an_answer_is_read_over(server: ServerConnection, t
 
 
 @pytest.mark.parametrize(
+    ("result", "text"),
+    [
+        ({"content": [{"type": "text", "text": "a"}, {"type": "film", "data": {}}]}, "a\n[film, which is not shown]"),
+        ({"content": [{"type": "image", "data": "AAAA"}]}, "[image, which is not shown]"),
+        ({"content": [{"type": "text", "text": None}, "b"]}, "[text, which is not shown]\nb"),
+        ({"content": [{"data": 1}, 7]}, "[a part without a type]\n[a part without a type]"),
+        ({"content": [{"type": "resource", "resource": {"uri": "x:/y", "text": "held"}}]}, "held"),
+        ({"content": [{"type": "resource", "resource": {"uri": "x:/y", "blob": "AAAA"}}]}, "[resource x:/y, 3 bytes]"),
+        ({"content": [{"type": "resource_link", "uri": "x:/y"}]}, "[resource x:/y]"),
+        ({"content": {"type": "text", "text": "alone"}}, "alone"),
+        ({"content": [], "structuredContent": [1, "é"]}, '[1, "é"]'),
+        ({}, ""),
+    ],
+)  # fmt: skip
+async def test_parts_of_a_result_of_which_nothing_is_known_are_named(
+    server: ServerConnection, result: dict[str, Any], text: str
+) -> None:
+    assert (await server.call("return", {"text": json.dumps(result)}, 60)).text == text
+
+
+async def test_a_result_without_content_is_its_structured_part(server: ServerConnection) -> None:
+    found = await server.call("return", {"text": '{"structuredContent": {"n": 1}, "content": null}'}, 60)
+    assert (found.text, found.structured) == ("", {"n": 1})
+    with pytest.raises(CallUncertain, match="sent a result that is not valid"):
+        await server.call("return", {"text": '{"other": 1}'}, 60)
+
+
+@pytest.mark.parametrize(
     ("tool", "error"),
     [
         ("hang", "did not answer within 0.2 seconds"),
         ("die", "the connection to raw ended before the answer"),
-        ("nested", None),
     ],
 )
 async def test_a_call_without_an_answer_may_have_happened_and_the_server_is_started_again(
@@ -153,6 +182,26 @@ async def test_an_answer_of_fifty_megabytes_ends_the_connection_and_is_not_kept(
         await server.call("flood", {}, 60)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 6 * LARGEST_MESSAGE // 1024
     assert await answered(server) == "echo: again"
+
+
+@pytest.mark.parametrize(
+    ("tool", "what"),
+    [
+        ("nested", "it is nested more than 500 deep"),
+        ("many_values", "it has more than 50,000 values"),
+        ("many_parts", "it has more than 50,000 values"),
+        ("not_json", "it is not valid"),
+    ],
+)
+async def test_an_answer_that_cannot_be_read_ends_its_call_and_not_the_connection(
+    server: ServerConnection, tool: str, what: str
+) -> None:
+    await server.call("echo", {}, 60)
+    before = server.listed
+    with pytest.raises(CallUncertain, match=f"sent an answer that cannot be read: {what}"):
+        await server.call(tool, {}, 600)
+    assert (await server.call("echo", {"text": "on"}, 60)).text == "echo: on"
+    assert server.listed is before or server.connected
 
 
 @pytest.mark.parametrize("flood", ["notify", "answer_for_ever", "end_lines"])
@@ -190,7 +239,6 @@ def busy() -> Iterator[list[float]]:
         ("exits", "it ended (exit code 4): for this machine"),
         ("silent", "it did not answer within 0.3 seconds after its start"),
         ("other", "it sent what is not valid: capabilities: Field required"),
-        ("no_object", "it sent what is not valid: tools.1.inputSchema.type: Input should be 'object'"),
     ],
 )
 async def test_a_server_that_cannot_be_started_is_away_with_the_reason(tmp_path: Path, way: str, reason: str) -> None:
@@ -221,12 +269,50 @@ async def test_tools_are_offered_as_far_as_they_are_what_a_tool_may_be(tmp_path:
     assert refused == ["good", "bad name", "*", "huge"]
 
 
+async def test_a_tool_that_cannot_be_read_takes_no_other_away(tmp_path: Path) -> None:
+    async with connection(program(tmp_path, *raw("odd"))) as server:
+        assert (await server.call("good", {"text": "x"}, 60)).text == "good: x"
+        assert server.listed is not None
+        tools = {tool.name: tool.schema for tool in server.listed.tools}
+    assert list(tools) == ["good", "empty", "choice", "list_of_types", "odd_others", "odd_part"]
+    assert tools["empty"] == {"type": "object", "properties": {}}
+    both = {"text": {"anyOf": [{"const": "a"}, {"const": "b"}]}, "n": {"type": "integer"}}
+    assert tools["choice"] == {"type": "object", "properties": both, "required": ["text"]}
+    assert (tools["list_of_types"]["type"], "anyOf" in tools["list_of_types"]) == ("object", False)
+    assert tools["odd_part"]["properties"] == {"a": {}, "b": {"type": "string"}}
+    assert server.listed.refused == (
+        "text: its schema is not one of an object",
+        "half_text: its schema is not one of an object",
+        "no_properties: its schema is not valid",
+        "bad_part: its schema is not valid",
+        "no_schema: its schema is not an object",
+        "(a tool without a name): its name is not 1 to 128 letters, digits, `_`, `-` and `.`",
+        "(a tool without a name): its name is not 1 to 128 letters, digits, `_`, `-` and `.`",
+    )
+
+
+async def test_a_list_that_repeats_itself_has_each_of_its_parts_once(tmp_path: Path) -> None:
+    async with connection(program(tmp_path, *raw("repeats"))) as server:
+        await server.call("after_None", {}, 60)
+        assert server.listed is not None
+        assert [tool.name for tool in server.listed.tools] == ["after_None", "after_a", "after_b"]
+        assert server.listed.refused == ("its list of tools has no end: it names the same part again",)
+
+
+async def test_an_empty_cursor_is_the_end_of_a_list(tmp_path: Path) -> None:
+    async with connection(program(tmp_path, *raw("empty_cursor"))) as server:
+        assert (await server.call("echo", {"text": "x"}, 60)).text == "echo: x"
+        assert server.listed is not None
+        assert server.listed.refused == ()
+
+
 async def test_a_list_without_end_is_cut(tmp_path: Path) -> None:
     async with connection(program(tmp_path, *raw("endless"))) as server:
         await server.call("t0_0", {}, 60)
         assert server.listed is not None
         assert len(server.listed.tools) == 256
         assert len(server.listed.refused) <= 20
+        assert server.listed.refused[0] == "it lists its tools in more than 32 parts"
 
 
 async def test_other_tools_are_known_when_the_server_says_so(server: ServerConnection) -> None:

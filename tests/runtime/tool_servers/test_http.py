@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import resource
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -11,14 +13,15 @@ import pytest
 from aiohttp import web
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
+from structlog.testing import capture_logs
 
 from runtime.outbound.http import LARGEST_ANSWER
 from runtime.tool_servers import connection as connections
-from runtime.tool_servers import http
+from runtime.tool_servers import http, session
 from runtime.tool_servers.errors import CallUncertain, ServerAway, ToolFailed
 from runtime.tool_servers.http import ServerClient
 from tests.runtime.tool_servers.places import connection, service, until
-from tests.runtime.tool_servers.raw_service import RawService, served
+from tests.runtime.tool_servers.raw_service import RawService, Sessions, served
 
 
 @pytest.fixture(autouse=True)
@@ -98,12 +101,128 @@ async def test_an_answer_without_end_is_not_read(tmp_path: Path, raw: RawService
         await until(lambda: opened.connected)
 
 
+@pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
+@pytest.mark.parametrize(
+    ("result", "what"),
+    [
+        ('{"content":[],"structuredContent":{"x":[' + "[]," * 100_000 + "[]]}}", "it has more than 50,000 values"),
+        ('{"content":[],"structuredContent":{"x":' + "[" * 1000 + "]" * 1000 + "}}", "it is nested more than 500 deep"),
+        ('{"content":[{"type":"text","text":"\\ud83d"}]}', ""),
+        pytest.param(f'{{"content":["{"x" * LARGEST_ANSWER}"]}}', "it has more than 8 MiB", id="large"),
+    ],
+)
+async def test_an_answer_that_cannot_be_read_ends_its_call(
+    tmp_path: Path, raw: RawService, kind: str, result: str, what: str
+) -> None:
+    async def odd(request: web.Request) -> web.Response | None:
+        ask = json.loads(await request.text() or "{}")
+        if ask.get("method") != "tools/call" or ask["params"]["name"] == "echo":
+            return None
+        text = f'{{"result":{result},"id":{ask["id"]},"jsonrpc":"2.0"}}'
+        return web.Response(text=text if kind == "application/json" else f"data: {text}\r\n\r\n", content_type=kind)
+
+    raw.instead = odd
+    async with connection(service(tmp_path, raw.url)) as opened:
+        with pytest.raises(CallUncertain, match=f"sent an answer that cannot be read.*{what}"):
+            await opened.call("flood", {}, 600)
+        assert (await opened.call("echo", {}, 60)).text == "xxxx"
+    # Other calls have the same connection.
+    assert [method for method, _ in raw.asked].count("initialize") == 1
+
+
 async def test_a_server_that_hangs_ends_a_call_in_time(tmp_path: Path, raw: RawService) -> None:
     async with connection(service(tmp_path, raw.url)) as opened:
         await opened.call("echo", {}, 60)
         with pytest.raises(CallUncertain, match=r"within 0\.2 seconds"):
             await opened.call("hang", {}, 0.2)
         assert (await opened.call("echo", {}, 60)).text == "xxxx"
+
+
+NO_SESSION = '{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Session not found"}}'
+
+
+@pytest.mark.parametrize("body", ["", NO_SESSION])
+async def test_a_call_in_a_session_that_has_ended_is_made_in_a_new_one(
+    tmp_path: Path, raw: RawService, body: str
+) -> None:
+    sessions = Sessions(body)
+    raw.instead = sessions.answer
+    with capture_logs() as logged:
+        async with connection(service(tmp_path, raw.url)) as opened:
+            await opened.call("echo", {}, 60)
+            first = opened.listed
+            pending = asyncio.create_task(opened.call("hang", {}, 60))
+            await until(lambda: "hang" in sessions.tools)
+            sessions.known.clear()
+            answers = await asyncio.gather(*(opened.call("echo", {}, 60) for _ in range(3)))
+            sessions.released.set()
+            assert [each.text for each in (*answers, await pending)] == ["xxxx"] * 3 + ["released"]
+            await until(lambda: opened.listed is not first)
+            assert opened.connected
+    assert (sessions.began, sessions.tools) == (2, ["echo", "hang", "echo", "echo", "echo"])
+    assert not [each for each in logged if each["event"] == "mcp_server_away"]
+
+
+async def test_tools_are_listed_in_a_new_session_if_theirs_has_ended(tmp_path: Path, raw: RawService) -> None:
+    sessions = Sessions()
+    raw.instead = sessions.answer
+    with capture_logs() as logged:
+        async with connection(service(tmp_path, raw.url)) as opened:
+            await opened.call("echo", {}, 60)
+            first = opened.listed
+            sessions.known.clear()
+            opened._changed.set()
+            await until(lambda: opened.listed is not first)
+    assert sessions.began == 2
+    assert not [each for each in logged if each["event"] == "mcp_server_away"]
+
+
+async def test_a_call_is_sent_once_again_and_not_for_ever(tmp_path: Path, raw: RawService) -> None:
+    sessions = Sessions()
+    raw.instead = sessions.answer
+    async with connection(service(tmp_path, raw.url)) as opened:
+        await opened.call("echo", {}, 60)
+        before = len(raw.asked)
+        sessions.known.clear()
+        sessions.knows_new_ones = False
+        with pytest.raises(ServerAway, match="service is away: it answered 404, as if its session had ended"):
+            await opened.call("echo", {}, 60)
+        assert [method for method, _ in raw.asked[before:]].count("tools/call") == 2
+    assert sessions.tools == ["echo"]
+
+
+async def test_a_service_that_is_gone_with_its_session_was_sent_nothing(tmp_path: Path, raw: RawService) -> None:
+    raw.instead = Sessions().answer
+    async with connection(service(tmp_path, raw.url)) as opened:
+        await opened.call("echo", {}, 60)
+
+        async def gone(_request: web.Request) -> web.Response:
+            return web.Response(status=404)
+
+        raw.instead = gone
+        with pytest.raises(ServerAway, match="service is away: it answered 404"):
+            await opened.call("echo", {}, 60)
+
+
+async def test_a_session_that_does_not_begin_again_ends_a_call_in_time(
+    tmp_path: Path, raw: RawService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "RENEWAL_SECONDS", 0.2)
+    sessions = Sessions()
+    raw.instead = sessions.answer
+    async with connection(service(tmp_path, raw.url)) as opened:
+        await opened.call("echo", {}, 60)
+        sessions.known.clear()
+
+        async def late(request: web.Request) -> web.StreamResponse | None:
+            if "initialize" in await request.text() and "mcp-session-id" not in request.headers:
+                await asyncio.Event().wait()
+            return await sessions.answer(request)
+
+        raw.instead = late
+        with pytest.raises(ServerAway, match=r"it did not begin a new session within 0\.2 seconds"):
+            await opened.call("echo", {}, 60)
+    assert sessions.tools == ["echo"]
 
 
 async def test_a_server_that_is_away_was_sent_nothing_and_is_found_again(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ from runtime.tool_servers.approvals import Approval
 from runtime.tool_servers.connection import ServerConnection
 from runtime.tool_servers.definition import ToolDefinition, defined
 from runtime.tool_servers.server import ProgramServer
-from runtime.tool_servers.session import CallResult, Listed
-from runtime.tools.model.agent_toolset import AgentIdentity, AgentToolset
+from runtime.tool_servers.session import CallResult, ToolListing
+from runtime.tools.model.agent_toolset import AgentIdentity, AgentTools
 from runtime.tools.server_tool import ServerTool, with_servers
 from tests.runtime.tool_servers.places import program
 from tests.runtime.tools.bare_context import bare_context
@@ -38,7 +38,7 @@ class _Answering(ServerConnection):
             return None
 
         super().__init__(program(folder), start_seconds=1, authentication=no_login)
-        self.listed = Listed(tools, ())
+        self.listed = ToolListing(tools, ())
         self.asked: list[tuple[str, Mapping[str, Any], float]] = []
 
     async def call(self, name: str, arguments: Mapping[str, Any], seconds: float) -> CallResult:
@@ -87,8 +87,8 @@ def test_with_trust_hints_count(tmp_path: Path, hints: dict[str, bool], expected
 async def test_an_agent_calls_it_by_a_name_without_a_dot_and_with_the_servers_own_parameters(tmp_path: Path) -> None:
     one = defined("create.issue", "Creates an issue.\n\nMore.", SCHEMA)
     servers = server(tmp_path, one, timeout=timedelta(seconds=7))
-    tools = AgentToolset.for_agent(["github.*"], caller(), AgentIdentity("reviewer"), with_servers([servers]))
-    [schema, _done] = tools.schemas
+    tools = AgentTools(with_servers([servers])).of(["github.*"], caller(), AgentIdentity("reviewer"))
+    [_done, schema] = tools.schemas
     assert (schema.name, schema.description) == ("github_create_issue", "Creates an issue.")
     assert schema.parameters["properties"] == {
         "agent": {"type": "string"},

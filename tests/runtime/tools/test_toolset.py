@@ -1,19 +1,18 @@
-"""A toolset binds parameters, hides tools and wraps calls."""
+"""A toolset binds parameters and hides tools."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 import pytest
 from pydantic import BaseModel, Field
 
-from runtime.errors import NotFound, UsageError
+from runtime.errors import NotFound
 from runtime.identity.caller import Caller, Scope
 from runtime.tools.context import Context
 from runtime.tools.failure import failure_of
-from runtime.tools.tool import ParameterAlias, Tool, WrongParameters
-from runtime.tools.toolset import ALL_TOOLS, Call, Toolset
+from runtime.tools.tool import ParameterAlias, WrongParameters, tool
+from runtime.tools.toolset import ALL_TOOLS, Toolset
 from tests.runtime.tools.asking import OWNER_CALLER, Asked, asking, collection
 from tests.runtime.tools.bare_context import bare_context
 
@@ -39,9 +38,9 @@ async def look(_context: Context) -> Said:
 
 TOOLS = Toolset(
     {
-        "note": Tool(note, "write", example={"agent": "planner", "text": "x"}),
-        "look": Tool(look, "read", example={}),
-        "note_down": Tool(note, "admin", name="note_down", example={"agent": "planner"}),
+        "note": tool("write", example={"agent": "planner", "text": "x"})(note),
+        "look": tool("read", example={})(look),
+        "note_down": tool("admin", name="note_down", example={"agent": "planner"})(note),
     }
 )
 
@@ -98,7 +97,7 @@ async def test_binding_changes_only_the_tools_that_have_the_parameter() -> None:
 
 def test_a_wrong_value_cannot_be_bound() -> None:
     with pytest.raises(WrongParameters, match="note: agent: invalid; expected: name of an agent"):
-        TOOLS.only(["note"]).bind(agent="No Such Name")
+        TOOLS.where(lambda tool: tool.name == "note").bind(agent="No Such Name")
 
 
 async def test_an_error_shows_an_example_without_what_is_bound() -> None:
@@ -121,59 +120,16 @@ def test_what_the_callers_scope_does_not_allow_is_hidden(scopes: tuple[Scope, ..
     assert list(TOOLS.allowed_to(caller(*scopes))) == names
 
 
-@pytest.mark.parametrize(
-    ("patterns", "names"),
-    [
-        ([], []),
-        (["note"], ["note"]),
-        (["note*"], ["note", "note_down"]),
-        (["*_down", "look"], ["look", "note_down"]),
-        (["nothing", "*"], ["note", "look", "note_down"]),
-    ],
-)
-def test_a_list_of_names_and_patterns_selects(patterns: list[str], names: list[str]) -> None:
-    assert list(TOOLS.only(patterns)) == names
-
-
 async def test_a_hidden_tool_is_as_if_it_were_not_there() -> None:
-    for tools in (TOOLS.only(["look"]), TOOLS.allowed_to(caller("read"))):
+    for tools in (TOOLS.where(lambda tool: tool.name == "look"), TOOLS.allowed_to(caller("read"))):
         with pytest.raises(NotFound) as hidden:
             await said(tools, agent="planner")
         assert "note" not in (hidden.value.hint or "")
 
 
-async def test_wrappers_run_around_a_call_the_last_one_outermost() -> None:
-    steps: list[str] = []
-
-    def noting(name: str) -> Any:
-        async def wrapper(tool: Tool, call: Call, context: Context, given: Mapping[str, Any]) -> BaseModel:
-            steps.append(f"{name} before {tool.name}")
-            result = await call(context, given)
-            steps.append(f"{name} after")
-            return result
-
-        return wrapper
-
-    tools = TOOLS.wrap(noting("inner")).wrap(noting("outer")).bind(agent="reviewer").only(["note"])
-    assert await said(tools) == {"agent": "reviewer", "text": "-"}
-    assert steps == ["outer before note", "inner before note", "inner after", "outer after"]
-
-
-async def test_a_wrapper_may_refuse_a_call_and_change_what_is_given() -> None:
-    async def refusing(tool: Tool, call: Call, context: Context, given: Mapping[str, Any]) -> BaseModel:
-        if "secret" in given.get("text", ""):
-            raise UsageError("not this")
-        return await call(context, {**given, "text": given["text"].upper()})
-
-    tools = TOOLS.wrap(refusing)
-    assert await said(tools, agent="planner", text="t") == {"agent": "planner", "text": "T"}
-    with pytest.raises(UsageError, match="not this"):
-        await said(tools, agent="planner", text="a secret")
-
-
 async def test_an_agent_with_bound_tools_reaches_its_own_memory_alone(tmp_path: Any) -> None:
     async with asking(tmp_path) as ask:
-        own = ALL_TOOLS.bind(agent="reviewer").only(["memory_*"])
+        own = ALL_TOOLS.bind(agent="reviewer").where(lambda tool: tool.name.startswith("memory_"))
         await write_and_list(ask, own)
         await change_an_item_of_another(ask, own)
 
@@ -214,7 +170,7 @@ async def test_a_bound_value_stays_when_the_parameter_is_bound_again() -> None:
 @pytest.mark.parametrize("name", ["project_id", "project"])
 async def test_a_bound_parameter_is_ignored_in_the_items_of_a_list_too(tmp_path: Any, name: str) -> None:
     bound: dict[str, Any] = {name: "mine", "tags": ["note"]}
-    tools = ALL_TOOLS.bind(**bound).only(["push"])
+    tools = ALL_TOOLS.bind(**bound).where(lambda tool: tool.name == "push")
     each = tools["push"].schema["properties"]["items"]["anyOf"][0]["items"]
     assert set(each["properties"]) == {"text", "memory_type", "type", "source_uri", "subject"}
     assert "tags" not in str(tools["push"].schema["properties"]["items"]["examples"])

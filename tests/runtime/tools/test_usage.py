@@ -12,7 +12,7 @@ from runtime.database.connection import Database
 from runtime.errors import NotFound
 from runtime.identity import users
 from runtime.identity.caller import Caller, Forbidden, Scope
-from runtime.models.budgets.limits import Limits, Used
+from runtime.models.budgets.limits import Amount, Limits
 from runtime.models.calls.call import Call, CallOwner
 from runtime.models.request import Usage
 from runtime.tools import TOOLS
@@ -35,7 +35,7 @@ class World:
         self._clock = clock
 
     def call(self, user: str, agent: str | None = "helper", name: str = "fast", **changes: Any) -> None:
-        now, counts = milliseconds(self._clock), Used(130, 1_000_000_000)
+        now, counts = milliseconds(self._clock), Amount(130, 1_000_000_000)
         owner = CallOwner(self.ids[user], agent)
         call = Call(owner, "chat", name, "m-1", Usage(100, 30, 7), 1_000_000_000, 0.1, "answered", now, counts)
         self.spending.log.add(call._replace(**changes))
@@ -55,8 +55,8 @@ async def world(database: Database, clock: ManualClock) -> World:
     made.call("ada")
     clock.advance(DAY)
     made.call("ada")
-    made.call("ada", name="slow", outcome="refused", usage=Usage(), cost=None, counts=Used())
-    made.call("ada", None, name="openai", purpose="embedding", usage=Usage(50), cost=None, counts=Used())
+    made.call("ada", name="slow", outcome="refused", usage=Usage(), cost=None, counts=Amount())
+    made.call("ada", None, name="openai", purpose="embedding", usage=Usage(50), cost=None, counts=Amount())
     made.call("bob")
     made.call("bob")
     await until(lambda: database.commits._task is None)
@@ -98,7 +98,7 @@ async def test_a_user_sees_their_own_calls_and_limits_alone(world: World) -> Non
 
 
 async def test_an_administrator_sees_how_much_of_each_limit_is_used_and_reserved(world: World) -> None:
-    await world.spending.reserve(Used(110, 500_000_000), world.ids["bob"])
+    await world.spending.reserve(Amount(110, 500_000_000), world.ids["bob"])
     uses = {
         (use["agent"] or use["user"], use["limit"]): (use["most"], use["used"], use["reserved"], use["share"])
         for use in (await world.usage(scope="admin"))["limits"]

@@ -38,7 +38,7 @@ def block(daemon: Daemon, label: str) -> Any:
 def test_a_delivery_is_answered_with_tools_and_what_was_learned_is_kept(tmp_path: Path) -> None:
     learned = says(memory_append={"label": "human", "content": "Pushes to ada/tea."})
     with ScriptedModel(learned, says("Noted.")) as model:
-        write_program(tmp_path, program(model))
+        write_program(tmp_path, program(model, "block human { deliveries true }"))
         with running(tmp_path, "program") as daemon:
             assert daemon.github(PUSH, "1").status == 202
             until(lambda: len(model.bodies) == 2, what="two calls of the model")
@@ -57,17 +57,17 @@ def test_a_message_in_the_thread_of_a_subject_is_answered_from_the_memory_of_the
         with running(tmp_path, "program") as daemon:
             assert daemon.github(PUSH, "1").status == 202
             until(lambda: len(model.bodies) == 2, what="two calls of the model")
-            (thread,) = json.loads(daemon.symbi("thread", "list", "--json").stdout)["threads"]
+            (thread,) = json.loads(daemon.symbi("thread", "list", "--json").stdout)["conversations"]
             assert thread["subject"] == "ada/tea"
-            done = daemon.symbi("chat", "--thread", thread["thread"], "-m", "Hello")
+            done = daemon.symbi("chat", "--thread", thread["conversation_id"], "-m", "Hello")
             assert done.returncode == 0, done.stderr
             blocks = [part for part in model.texts(2).split("<block") if 'label="human"' in part]
             assert "Pushes to ada/tea." in blocks[0]
-            seen = terminal(daemon, "chat", "--thread", thread["thread"], typed="/memory\n/quit\n")
+            seen = terminal(daemon, "chat", "--thread", thread["conversation_id"], typed="/memory\n/quit\n")
             assert "Pushes to ada/tea." in seen
             assert "Pushes to ada/tea." not in terminal(daemon, "chat", typed="/memory\n/quit\n")
             # The delivery is no line of the person.
-            assert call_daemon(Root(tmp_path), "chat.open", {"thread": thread["thread"]})["said"] == ["Hello"]
+            assert call_daemon(Root(tmp_path), "chat_open", {"thread": thread["conversation_id"]})["said"] == ["Hello"]
             assert daemon.symbi("chat", "-m", "Hello").returncode == 0
             assert "Pushes to ada/tea." not in model.texts(3)
 

@@ -130,14 +130,14 @@ async def _left(root: Path, given: dict[str, str]) -> int:
 
 async def _check(root: Path, acknowledged: list[str]) -> None:
     async with App.open(Root(root), ProcessSettings.read({})) as app:
-        threads = await app.services.threads.list(OWNER, agent="helper", limit=100_000)
-        conversations = [await app.services.messages.read(thread, limit=1000) for thread in threads]
-        blocks = await app.services.blocks.ensure(BlockScope(OWNER, "helper"), ())
-        webhooks = await app.dynamic_webhooks.page(OWNER, 100_000)
-        todo = (await app.tasks.page(OWNER, limit=100_000)).tasks
+        threads = await app.state.services.threads.list(OWNER, agent="helper", limit=100_000)
+        conversations = [await app.state.services.messages.read(thread, limit=1000) for thread in threads]
+        blocks = await app.state.services.blocks.ensure(BlockScope(OWNER, "helper"), ())
+        webhooks = await app.state.dynamic_webhooks.page(OWNER, 100_000)
+        todo = (await app.state.tasks.page(OWNER, limit=100_000)).tasks
         made = Counter(re.findall(r"hook (\S+?);", " ".join(each.title for each in webhooks)))
         noted = Counter(re.findall(r"seen (\S+?);", next(each.value for each in blocks if each.label == "seen")))
-        await _check_given_up(app.database)
+        await _check_given_up(app.state.database)
     created = Counter(task.title for task in todo)
     for counted in (noted, made, created):
         assert set(counted.values()) <= {1}

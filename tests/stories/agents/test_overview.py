@@ -61,7 +61,7 @@ def ask(daemon: Daemon, message: str, *arguments: str) -> Any:
 def test_agents_are_listed_with_their_models_and_last_runs(daemon: Daemon) -> None:
     ask(daemon, "Hello")
     helper, recorder = shown(daemon, "agent", "list")["agents"]
-    assert (helper["agent"], helper["model"], helper["last_run"]["ended"]) == ("helper", "scripted", "answered")
+    assert (helper["agent"], helper["model"], helper["last_run"]["state"]) == ("helper", "scripted", "answered")
     assert (recorder["model"], recorder["last_run"]) == (None, None)
     listed = good(daemon, "agent", "list")
     assert "scripted" in listed
@@ -84,9 +84,8 @@ def test_what_is_not_there_is_said_in_one_line_with_what_is(daemon: Daemon) -> N
         (("agent", "runs", "helpr"), "did you mean helper?"),
         (("agent", "context", "helpr"), "did you mean helper?"),
         (("agent", "block", "show", "helper", "humen"), "did you mean human?"),
-        (("agent", "cancel", "none"), "`symbi agent runs` lists them"),
+        (("agent", "cancel", "none"), "expected: the id of a run"),
         (("thread", "list", "helpr"), "did you mean helper?"),
-        (("thread", "list", "--kind", "mian"), "did you mean main?"),
         (("thread", "show", "none"), "`symbi thread list` lists them"),
         (("thread", "export", "none"), "`symbi thread list` lists them"),
         (("thread", "delete", "none", "--yes"), "`symbi thread list` lists them"),
@@ -103,7 +102,7 @@ def test_runs_are_listed_newest_first_with_what_they_used(daemon: Daemon) -> Non
     assert [run["run"] for run in runs] == [second["run"], first["run"]]
     assert runs[0]["usage"] == second["usage"]
     assert first["run"] in good(daemon, "agent", "runs")
-    assert [run["run"] for run in shown(daemon, "agent", "runs", "--tail", "1")["runs"]] == [second["run"]]
+    assert [run["run"] for run in shown(daemon, "agent", "runs", "--limit", "1")["runs"]] == [second["run"]]
 
 
 @LONG
@@ -144,22 +143,22 @@ def test_a_thread_is_shown_exported_and_deleted(daemon: Daemon, model: ScriptedM
     model.replies = [says(memory_append={"label": "human", "content": "Name: Ada"}), says("Hello Ada.")]
     thread = ask(daemon, "I am Ada.")["thread"]
     ask(daemon, "Again", "--new")
-    assert {row["kind"] for row in shown(daemon, "thread", "list")["threads"]} == {"main", "conversation"}
-    (main,) = shown(daemon, "thread", "list", "helper", "--kind", "main")["threads"]
-    assert (main["thread"], main["messages"]) == (thread, 4)
+    assert {row["kind"] for row in shown(daemon, "thread", "list")["conversations"]} == {"main", "conversation"}
+    (main,) = shown(daemon, "thread", "list", "helper", "--kind", "main")["conversations"]
+    assert (main["conversation_id"], main["messages"]) == (thread, 4)
     for given in (("thread", "show", thread[:-2]), ("chat", "--thread", f"{thread[:8]}x{thread[9:]}", "-m", "Hello")):
         assert f"did you mean {thread}?" in daemon.symbi(*given).stderr
     said = good(daemon, "thread", "show", thread)
     for part in ("I am Ada.", "memory_append", "Hello Ada."):
         assert part in said
     about, *messages = map(json.loads, good(daemon, "thread", "export", thread).splitlines())
-    assert about["thread"] == thread
-    assert [each["position"] for each in messages] == [0, 1, 2, 3]
-    assert messages[0]["parts"] == [{"type": "text", "text": "I am Ada."}]
+    assert about["conversation_id"] == thread
+    assert [each["type"] for each in messages] == ["message", "function_call", "function_call_output", "message"]
+    assert messages[0]["content"] == [{"type": "input_text", "text": "I am Ada."}]
     assert daemon.symbi("thread", "delete", thread).returncode == 2
     assert good(daemon, "thread", "delete", thread, "--yes") == "deleted the thread with 4 messages\n"
     assert daemon.symbi("thread", "show", thread).returncode == 2
-    assert [row["kind"] for row in shown(daemon, "thread", "list")["threads"]] == ["conversation"]
+    assert [row["kind"] for row in shown(daemon, "thread", "list")["conversations"]] == ["conversation"]
 
 
 def test_threads_and_runs_are_shown_without_a_daemon(daemon: Daemon, tmp_path: Path) -> None:
@@ -184,7 +183,7 @@ def test_the_threads_of_another_user_are_not_found(daemon: Daemon) -> None:
     assert daemon.symbi("user", "add", "bob").returncode == 0
     assert daemon.symbi("thread", "show", thread, "--user", "bob").returncode == 2
     assert daemon.symbi("thread", "delete", thread, "--user", "bob", "--yes").returncode == 2
-    assert shown(daemon, "thread", "list", "--user", "bob")["threads"] == []
+    assert shown(daemon, "thread", "list", "--user", "bob")["conversations"] == []
 
 
 def test_the_context_is_shown_part_by_part_without_asking_the_model(daemon: Daemon, model: ScriptedModel) -> None:

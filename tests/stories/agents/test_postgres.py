@@ -74,7 +74,10 @@ def test_a_conversation_with_tools_is_continued_after_a_restart(tmp_path: Path, 
     assert "Name: Ada" in model.texts(2)
     assert FACT in model.texts(3)
     assert second["thread"] == first["thread"]
-    assert [message["position"] for message in thread["last_messages"]] == list(range(9))
+    assert [item["type"] for item in thread["items"] if item["type"] != "message"] == [
+        *("function_call", "function_call", "function_call_output", "function_call_output"),
+        *("function_call", "function_call_output"),
+    ]
 
 
 @contextmanager
@@ -85,7 +88,7 @@ def asking(daemon: Daemon, message: str) -> Iterator[None]:
 
     def send() -> None:
         with suppress(DaemonGone):
-            call_daemon(talk.root, "chat.send", asked, on_event=lambda event: None)
+            call_daemon(talk.root, "chat_send", asked, on_event=lambda event: None)
 
     sending = threading.Thread(target=send)
     sending.start()
@@ -114,11 +117,11 @@ def test_a_run_of_a_killed_daemon_is_continued_by_another(tmp_path: Path, postgr
             one.kill()
             until(lambda: ended(other, postgres_url) == "answered", what="the answer of the other daemon")
             held.going_on.set()
-        [thread] = shown(other, postgres_url, "thread", "list")["threads"]
-        found = shown(other, postgres_url, "thread", "show", thread["thread"])["last_messages"]
+        [thread] = shown(other, postgres_url, "thread", "list")["conversations"]
+        found = shown(other, postgres_url, "thread", "show", thread["conversation_id"])["items"]
         block = shown(other, postgres_url, "agent", "block", "show", "helper", "human")
-    assert [message["kind"] for message in found] == ["message", "tool_call", "tool_output", "message"]
-    assert found[-1]["parts"][0]["text"] == "Hello Ada."
+    assert [item["type"] for item in found] == ["message", "function_call", "function_call_output", "message"]
+    assert found[-1]["content"][0]["text"] == "Hello Ada."
     assert block["value"] == "Name: Ada"
     assert len(model.bodies) == 3
 
@@ -135,8 +138,8 @@ def test_a_run_is_cancelled_through_another_daemon(tmp_path: Path, postgres_url:
             shown(other, postgres_url, "agent", "cancel", run["run"])
             until(lambda: ended(other, postgres_url) == "cancelled", what="the end of the run")
         held.going_on.set()
-        found = shown(one, postgres_url, "thread", "show", run["thread"])["last_messages"]
-    assert found[-1]["parts"][0]["name"] == "run_cancelled"
+        found = shown(one, postgres_url, "thread", "show", run["thread"])["items"]
+    assert found[-1]["event"] == "run_cancelled"
     assert "Too late." not in str(found)
 
 

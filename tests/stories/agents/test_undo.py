@@ -223,7 +223,7 @@ def test_only_what_the_run_wrote_for_its_subject_is_taken_back(daemon: Daemon, m
     assert answer["blocks"][0]["subject"] == "tea"
     assert found(daemon, "keeper") == ["It lives."]
     block = shown(daemon, "agent", "block", "show", "keeper", "human", "--subject", "coffee")
-    assert block["value"] == "Likes coffee"
+    assert block["value"] == "Likes coffee [from a delivery of pushes]"
     assert outcomes(undone(daemon, coffee["run"])) == ["deleted", "restored"]
 
 

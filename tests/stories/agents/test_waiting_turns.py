@@ -21,9 +21,16 @@ PROGRAM = """\
 memory notes {{ store collection embedding hashing }}
 {model}
 webhook github {{ path "/hooks/github" provider github secret "secret://env/GITHUB_SECRET" agent helper }}
-agent helper {{ memory notes model scripted context {{ reply_tokens 200 }} limits {{ {limits} }} }}
+agent helper {{
+    memory notes
+    model scripted
+    block human {{ deliveries true }}
+    context {{ reply_tokens 200 }}
+    limits {{ {limits} }}
+}}
 """
 NOTE = {"label": "human", "content": "Likes tea."}
+KEPT = "Likes tea. [from a delivery of github]"
 
 
 class Interrupting:
@@ -53,7 +60,8 @@ def limit(daemon: Daemon, **given: str) -> Mapping[str, Any]:
 
 
 def newest(daemon: Daemon, **given: str) -> Mapping[str, Any]:
-    return dict(shown(daemon, "agent", "runs", "--tail", "1", **given)["runs"][0])
+    runs = until(lambda: shown(daemon, "agent", "runs", "--limit", "1", **given)["runs"], what="the first run")
+    return dict(runs[0])
 
 
 def tokens(run: Mapping[str, Any]) -> int:
@@ -100,7 +108,7 @@ def test_a_locked_database_before_a_reservation_loses_and_reserves_nothing(tmp_p
             with closing(locked[0]) as other:
                 other.execute("ROLLBACK")
             until(lambda: newest(daemon)["ended"] == "answered", what="the end of the run")
-            assert shown(daemon, "agent", "block", "show", "helper", "human")["value"] == "Likes tea."
+            assert shown(daemon, "agent", "block", "show", "helper", "human")["value"] == KEPT
             until(lambda: limit(daemon)["reserved"] == 0, what="the end of all reservations")
             assert limit(daemon)["used"] == tokens(newest(daemon)) > 0
             assert newest(daemon)["usage"]["calls"] == len(model.bodies)
@@ -120,7 +128,7 @@ def test_a_database_that_is_away_before_a_reservation_loses_and_reserves_nothing
                 until(lambda: daemon.readyz().status == 200, what="the database")
                 until(lambda: newest(daemon, **given)["ended"] == "answered", what="the end of the run")
                 block = shown(daemon, "agent", "block", "show", "helper", "human", **given)
-                assert block["value"] == "Likes tea."
+                assert block["value"] == KEPT
                 until(lambda: limit(daemon, **given)["reserved"] == 0, what="the end of all reservations")
                 assert limit(daemon, **given)["used"] == tokens(newest(daemon, **given)) > 0
                 assert newest(daemon, **given)["usage"]["calls"] == len(model.bodies)

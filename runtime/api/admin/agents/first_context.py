@@ -5,18 +5,17 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from dslc.blocks.agent import Agent
-from runtime.agents.answer import declared_blocks
+from runtime.agents.attempt import declared_blocks
 from runtime.agents.context.build import BuiltContext
 from runtime.agents.context.fields import Budget
-from runtime.agents.fixed_context import budget_of, fit, fixed_fields, ordered_tools
+from runtime.agents.fixed_context import budget_of, fit, fixed_fields, time_text, zone_of
 from runtime.api.admin.agents.chat import SCOPES
 from runtime.api.admin.state import AdminContext
 from runtime.clock import utc
 from runtime.identity.caller import Caller
 from runtime.memory.core.block import BlockScope
-from runtime.memory.item import rfc3339
-from runtime.tools.context import Acting
-from runtime.tools.model.agent_toolset import AgentIdentity, AgentToolset
+from runtime.tools.context import ActingAgent
+from runtime.tools.model.agent_toolset import AgentIdentity
 
 
 class FirstContext(NamedTuple):
@@ -35,12 +34,16 @@ async def first_context(context: AdminContext, agent: Agent) -> FirstContext | N
     caller = Caller(context.caller.user_id, frozenset(SCOPES))
     own = await context.services.own_agent(context.program, agent, caller.user_id)
     agent = own.agent
-    about = context.agent_context(own, caller, Acting(agent.name, "", None))
+    about = context.agent_context(own, caller, ActingAgent(agent.name, "", None))
     if about.client is None:
         return None
     blocks = await context.services.blocks.blocks(BlockScope(caller.user_id, agent.name), declared_blocks(agent))
-    tools = AgentToolset.for_agent(agent.tools or None, caller, AgentIdentity(agent.name), about.tools)
-    time = rfc3339(utc(context.clock.now()))
-    fields = fixed_fields(agent, about.client, ordered_tools(tools), blocks, own.settings, time=time)
+    tools = about.tools.of(
+        agent.tools or None, caller, AgentIdentity(agent.name), tables=about.tool_context.no_tables is None
+    )
+    zone = await zone_of(context.database, caller.user_id, own.settings)
+    time = time_text(utc(context.clock.now()), zone)
+    fields = fixed_fields(agent, about.client, tools.schemas, blocks, own.settings, time=time)
     budget = await budget_of(agent, about.client)
-    return FirstContext(await fit(fields, budget, context.services.counter(about.client), about.client), budget)
+    counter = await context.services.counters.of(about.client)
+    return FirstContext(await fit(fields, budget, counter, about.client), budget)

@@ -4,99 +4,109 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import structlog
 
 from dslc.blocks.mcp import McpServer
-from runtime.api.admin.parameters import optional_text, text, time_json
+from dslc.blocks.values.quantity import format_duration
+from runtime.api.admin.operation import operation
+from runtime.api.admin.parameters import Text, time_json
 from runtime.api.admin.state import AdminContext
 from runtime.clock import milliseconds
 from runtime.errors import Conflict, SymbiontError, UsageError
 from runtime.suggestions import unknown_name
-from runtime.tool_servers.approvals import Approval, Facts, compared, identity
+from runtime.tool_servers.approvals import Approval, Facts, compared
+from runtime.tool_servers.approvals import identity as identity_of
 from runtime.tool_servers.connection import opened
 from runtime.tool_servers.definition import ToolDefinition, digest_of
 from runtime.tool_servers.errors import ServerAway
 from runtime.tool_servers.server import ProgramServer
+from runtime.tools.model.names import model_name
+from runtime.tools.model.schema import model_schema
+from runtime.tools.server_tool import ServerTool
 
 if TYPE_CHECKING:
-    from runtime.tool_servers.session import Listed, Session
+    from runtime.tool_servers.session import Session, ToolListing
 
 log = structlog.get_logger("symbiont.mcp")
 
 Answer = TypeVar("Answer")
 
 
-async def list_servers(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
+@operation()
+async def mcp_server_list(context: AdminContext) -> dict[str, Any]:
     """Return the servers of the program."""
     return {"servers": [_row(server) for _, server in sorted(context.servers.items())]}
 
 
-async def show(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
+@operation()
+async def mcp_server_show(context: AdminContext, server: Text) -> dict[str, Any]:
     """Return the server `server`: what is approved of it, and its tools."""
-    server = _server(context, parameters)
+    found = _server(context, server)
     return {
-        **_row(server),
-        "block": dict(server.facts),
-        "digest": digest_of(dict(server.facts)),
-        "login": _has_login(server.block),
-        "approved_at": None if server.approval is None else time_json(server.approval.at),
-        "tools": [_tool(server, tool) for tool in server.offered],
-        "not_offered": _not_offered(server),
+        **_row(found),
+        "block": dict(found.facts),
+        "digest": digest_of(dict(found.facts)),
+        "login": _has_login(found.block),
+        "approved_at": None if found.approval is None else time_json(found.approval.at),
+        "tools": [_tool(found, tool) for tool in found.offered],
+        "not_offered": _not_offered(found),
     }
 
 
-async def inspect(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
+@operation()
+async def mcp_server_inspect(context: AdminContext, server: Text, digest: Text) -> dict[str, Any]:
     """Start or call the server `server` and return its tools, to be approved. `digest`: of the block that the person
     has seen. Raises Conflict if it is another one now, ServerAway."""
-    server, facts = _seen(context, parameters)
-    listed = await _with_session(context, server, lambda session: session.tools())
-    context.registry.inspected[server.block.name] = (facts, listed.tools)
-    before = () if server.approval is None else server.approval.tools
+    found, facts = _seen(context, server, digest)
+    listed = await _with_session(context, found, lambda session: session.tools())
+    context.registry.inspected[server] = (facts, listed.tools)
+    before = () if found.approval is None else found.approval.tools
     changes = compared(before, listed.tools)
     return {
-        "server": server.block.name,
-        "tools": [tool.to_json() for tool in listed.tools],
+        "server": server,
+        "tools": [{**_tool(found, tool), "name": tool.name} for tool in listed.tools],
         "refused": list(listed.refused),
         "new": list(changes.new),
         "changed": [_change(name, before, listed.tools) for name in changes.changed],
         "gone": list(changes.gone),
-        "identity": identity(facts, listed.tools),
+        "identity": identity_of(facts, listed.tools),
     }
 
 
-async def approve(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
+@operation(changes=True)
+async def mcp_server_approve(context: AdminContext, server: Text, identity: Text) -> dict[str, Any]:
     """Approve the server `server` as it was inspected last. `identity`: of what the person has seen."""
-    server, seen = _server(context, parameters), text(parameters, "identity")
-    name = server.block.name
-    facts, tools = context.registry.inspected.get(name, ({}, ()))
-    if identity(facts, tools) != seen or facts != server.facts:
-        raise Conflict(f"{name} has changed meanwhile", hint=f"symbi mcp-server approve {name}")
-    context.registry.approvals.store(name, Approval(facts, tools, milliseconds(context.clock)))
-    del context.registry.inspected[name]
-    log.info("mcp_server_approved", server=name, tools=len(tools))
+    found = _server(context, server)
+    facts, tools = context.registry.inspected.get(server, ({}, ()))
+    if identity_of(facts, tools) != identity or facts != found.facts:
+        raise Conflict(f"{server} has changed meanwhile", hint=f"symbi mcp-server approve {server}")
+    context.registry.approvals.store(server, Approval(facts, tools, milliseconds(context.clock)))
+    del context.registry.inspected[server]
+    log.info("mcp_server_approved", server=server, tools=len(tools))
     await context.follow_approvals()
-    return {"server": name, "tools": len(tools)}
+    return {"server": server, "tools": len(tools)}
 
 
-async def test(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
+@operation()
+async def mcp_server_test(context: AdminContext, server: Text) -> dict[str, Any]:
     """Connect to the approved server `server` anew, and return what it says. Raises ServerAway."""
-    server = _server(context, parameters)
-    if server.approval is None or server.differences:
-        what = "has changed since it was approved" if server.differences else "is not approved"
-        raise UsageError(f"{server.block.name} {what}", hint=f"symbi mcp-server approve {server.block.name}")
+    found = _server(context, server)
+    if found.approval is None or found.differences:
+        what = "has changed since it was approved" if found.differences else "is not approved"
+        raise UsageError(f"{server} {what}", hint=f"symbi mcp-server approve {server}")
     began = time.monotonic()
 
-    async def looked(session: Session) -> tuple[str, Listed]:
+    async def looked(session: Session) -> tuple[str, ToolListing]:
         return session.shown, await session.tools()
 
-    shown, listed = await _with_session(context, server, looked)
+    shown, listed = await _with_session(context, found, looked)
     seconds = round(time.monotonic() - began, 3)
-    changes = compared(server.approval.tools, listed.tools)
+    changes = compared(found.approval.tools, listed.tools)
     return {
-        "server": server.block.name,
+        "server": server,
         "says": shown,
         "seconds": seconds,
         "tools": len(listed.tools),
@@ -105,20 +115,23 @@ async def test(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str
     }
 
 
-async def login_begin(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
+@operation(changes=True)
+async def mcp_server_login_begin(
+    context: AdminContext, server: Text, digest: Text, redirect_uri: Text
+) -> dict[str, Any]:
     """Begin a login to the server `server`; return the address for the browser, which comes back to `redirect_uri`.
     `digest`: as for `inspect`."""
     from runtime.tool_servers.login import LoginAttempt
     from runtime.tool_servers.session import Session
 
-    server, _ = _seen(context, parameters)
-    block, place, redirect_uri = server.block, server.place, text(parameters, "redirect_uri")
+    found, _ = _seen(context, server, digest)
+    block, place = found.block, found.address
     if block.url is None or not _has_login(block):
         raise UsageError(f"{block.name} has no login", hint="only a server with `url` and without `token` has one")
     if not redirect_uri.startswith("http://127.0.0.1:"):
         raise UsageError("the browser can only come back to this machine")
     if place is None:
-        raise _secretless(server)
+        raise _secretless(found)
     if (before := context.registry.attempts.pop(block.name, None)) is not None:
         await before.close()
     attempt = context.registry.attempts[block.name] = LoginAttempt(
@@ -131,21 +144,23 @@ async def login_begin(context: AdminContext, parameters: Mapping[str, Any]) -> d
             place, seconds=seconds, auth=auth, on_end=_nothing, on_change=lambda: None, on_line=_nothing
         )
 
-    return {"server": block.name, "address": await attempt.begin(use)}
+    return {"server": server, "address": await attempt.begin(use)}
 
 
-async def login_end(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
+@operation(changes=True)
+async def mcp_server_login_end(
+    context: AdminContext, server: Text, code: Text, state: Text | None = None, iss: Text | None = None
+) -> dict[str, Any]:
     """Finish a login with what the browser brought: `code`, `state` and `iss`."""
-    server = _server(context, parameters)
-    name = server.block.name
-    attempt = context.registry.attempts.pop(name, None)
+    found = _server(context, server)
+    attempt = context.registry.attempts.pop(server, None)
     if attempt is None:
-        raise UsageError(f"no login to {name} has begun", hint=f"symbi mcp-server login {name}")
-    await attempt.end(text(parameters, "code"), optional_text(parameters, "state"), optional_text(parameters, "iss"))
-    log.info("mcp_server_login", server=name)
-    if server.connection is not None:
-        server.connection.restart()
-    return {"server": name}
+        raise UsageError(f"no login to {server} has begun", hint=f"symbi mcp-server login {server}")
+    await attempt.end(code, state, iss)
+    log.info("mcp_server_login", server=server)
+    if found.connection is not None:
+        found.connection.restart()
+    return {"server": server}
 
 
 def _has_login(block: McpServer) -> bool:
@@ -157,19 +172,18 @@ def _nothing(_text: str) -> None:
     pass
 
 
-def _server(context: AdminContext, parameters: Mapping[str, Any]) -> ProgramServer:
-    """Return the server of the parameter `server`. Raises NotFound."""
-    name = text(parameters, "server")
+def _server(context: AdminContext, name: str) -> ProgramServer:
+    """Return the server called `name`. Raises NotFound."""
     found = context.servers.get(name)
     if found is None:
         raise unknown_name("mcp block", name, context.servers)
     return found
 
 
-def _seen(context: AdminContext, parameters: Mapping[str, Any]) -> tuple[ProgramServer, Facts]:
-    """Return the server of the parameter `server`, and what is approved of its block. Raises Conflict if this is not
-    what the person has seen, which `digest` identifies."""
-    server, digest = _server(context, parameters), text(parameters, "digest")
+def _seen(context: AdminContext, name: str, digest: str) -> tuple[ProgramServer, Facts]:
+    """Return the server called `name`, and what is approved of its block. Raises Conflict if this is not what the
+    person has seen, which `digest` identifies."""
+    server = _server(context, name)
     facts = server.facts
     if digest_of(dict(facts)) != digest:
         raise Conflict(f"the block of {server.block.name} has changed meanwhile", hint="look at it again")
@@ -182,27 +196,27 @@ async def _with_session(
     """Return what `use` returns for a connection of its own. Raises SymbiontError."""
     from runtime.tool_servers.session import broken
 
-    if server.place is None:
+    if server.address is None:
         raise _secretless(server)
     auth = await context.registry.authentication(server.block)()
     seconds, began = server.block.start_timeout.total_seconds(), time.monotonic()
     answer: list[Answer] = []
     failure: SymbiontError | None = None
     try:
-        async with opened(server.place, seconds, auth) as session:
+        async with opened(server.address, seconds, auth) as session:
             # Errors inside would leave as those of the SDK's tasks.
             try:
                 async with asyncio.timeout(seconds - (time.monotonic() - began)):
                     answer.append(await use(session))
             except TimeoutError:
-                failure = ServerAway(f"it did not list its tools within {seconds:g} s after its start")
+                failure = ServerAway(f"it did not list its tools within {format_duration(seconds)} after its start")
             except SymbiontError as error:
                 failure = error
     except SymbiontError as error:
         failure = error
     except Exception as error:
         if not answer:
-            failure = ServerAway(broken(server.place, error))
+            failure = ServerAway(broken(server.address, error))
     if failure is not None:
         raise ServerAway(f"{server.block.name} is away: {failure}", hint=failure.hint)
     return answer[0]
@@ -223,12 +237,17 @@ def _row(server: ProgramServer) -> dict[str, Any]:
         "problem": None if connection is None else connection.problem,
         "missing_secrets": list(server.missing),
         "differences": [*server.differences, *([] if changes is None else changes.lines)],
+        "refused": list(server.refused),
         "offered": len(server.offered),
     }
 
 
 def _tool(server: ProgramServer, tool: ToolDefinition) -> dict[str, Any]:
-    return {**tool.to_json(), "name": f"{server.block.name}.{tool.name}"}
+    """Return a tool by its whole name, and `model`: what a language model reads of it, to the letter."""
+    row = ServerTool(server, tool)
+    read = model_schema(row, model_name(row.name))
+    model = {"name": read.name, "description": read.description, "parameters": read.parameters}
+    return {**tool.to_json(), "name": row.name, "model": model}
 
 
 def _not_offered(server: ProgramServer) -> list[dict[str, Any]]:

@@ -9,8 +9,8 @@ from typing import Any, Final
 import msgspec
 import structlog
 
-from runtime.api.admin.agents.lookup import user_of
-from runtime.api.admin.parameters import flag, text
+from runtime.api.admin.operation import operation
+from runtime.api.admin.parameters import Text
 from runtime.api.admin.state import AdminContext
 from runtime.clock import utc
 from runtime.errors import Conflict, NotFound
@@ -19,8 +19,9 @@ from runtime.memory.collection.row_codec import holds
 from runtime.memory.core.block import Origin
 from runtime.memory.core.undo import UndoneBlock, undo_blocks
 from runtime.memory.item import run_uri
-from runtime.memory.items.taken_back import note_taken_back, taken_back
+from runtime.memory.items.copies import forget_copies_of
 from runtime.memory.items.undo import UndoneItem, foresee_undo, undo_items
+from runtime.memory.items.undone_items import note_taken_back, taken_back
 from runtime.memory.keyed_lock import KeyedLock
 from runtime.memory.open_memory import OpenMemory
 from runtime.threads.content import ToolOutputPart
@@ -38,15 +39,15 @@ _LEFT: Final = ("replaced", "edited", "too_old")
 _locks = KeyedLock()
 
 
-async def undo(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Take back what the run `run` of the user wrote to memories and to blocks of core memory. `dry_run`: only return
+@operation(changes=True, searches=True)
+async def run_undo(context: AdminContext, run_id: Text, dry_run: bool = False) -> dict[str, Any]:
+    """Take back what the run of the user wrote to memories and to blocks of core memory. `dry_run`: only return
     what would be done.
 
     `changed`: something was taken back. `complete`: nothing of it had to be left, because it was changed since. An
     interrupted call has taken back a part, and a repeated one takes back the rest.
     """
-    dry_run = flag(parameters, "dry_run")
-    user_id, run_id = await user_of(context, parameters), text(parameters, "run")
+    user_id = context.caller.user_id
     async with _locks.of(run_id):
         found = await named_run(context.database, run_id, user_id)
         if found.living is not None:
@@ -93,6 +94,8 @@ async def _undo_memory(
     if dry_run:
         return await foresee_undo(memory, user_id, run.id, agent_id=agent_id, began=began)
     now = utc(context.clock.now())
+    foreseen = await foresee_undo(memory, user_id, run.id, agent_id=agent_id, began=began)
+    await forget_copies_of(context.database, (each.item for each in foreseen if each.outcome in _DONE))
     done = await undo_items(memory, user_id, run.id, now, agent_id=agent_id, began=began)
     gone = {each.item.source_uri for each in done if each.outcome in _DONE}
     addresses = {address for address in gone if address is not None and address.startswith(run_uri(run.id, ""))}

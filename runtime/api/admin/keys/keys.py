@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import structlog
+from pydantic import Field
 
-from runtime.api.admin.parameters import flag, optional_text, text, time_json
+from runtime.api.admin.operation import operation
+from runtime.api.admin.parameters import Text, time_json
 from runtime.api.admin.state import AdminContext
 from runtime.clock import milliseconds
 from runtime.database.keys import export, tables
@@ -26,7 +28,8 @@ MOST_SHOWN: Final = 20
 _NAMES: Final = {PROCESS: "(the process)", INDEXES: "(sealed indexes)", DERIVED: "(derived keys)"}
 
 
-async def status(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
+@operation()
+async def key_status(context: AdminContext) -> dict[str, Any]:
     """Return where the keys are, which master key wraps them, how often they were used, and what is being sealed
     again."""
     keys, names = context.database.keys, await users.names(context.database)
@@ -43,10 +46,11 @@ async def status(context: AdminContext, parameters: Mapping[str, Any]) -> dict[s
     }
 
 
-async def export_keys(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
+@operation()
+async def key_export(context: AdminContext, file: Text) -> dict[str, Any]:
     """Return all keys, wrapped, to be written to `file`, and their `version`; `before`: the file of the last export, if
     that was another one."""
-    keys, file, before = context.database.keys, text(parameters, "file"), exported_json(context)
+    keys, before = context.database.keys, exported_json(context)
     # Read first: then the export of a key that changes meanwhile is known to be older than the change.
     version = keys.facts[tables.VERSION]
     content = await asyncio.to_thread(export.exported, keys)
@@ -54,36 +58,44 @@ async def export_keys(context: AdminContext, parameters: Mapping[str, Any]) -> d
     return {"keys": len(content["keys"]), "content": content, "version": version, "before": other}
 
 
-async def record_export(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
+@operation(changes=True, repeatable=True)
+async def key_export_record(context: AdminContext, file: Text, version: Text) -> dict[str, Any]:
     """Record that the keys of this `version` were written to `file`."""
-    file, version = text(parameters, "file"), text(parameters, "version")
     record = {"file": file, "at": milliseconds(context.clock), "version": version}
     await asyncio.to_thread(context.database.keys.set_fact, tables.EXPORTED, json.dumps(record))
     log.info("keys_exported", file=file)
     return {}
 
 
-async def rotate(context: AdminContext, parameters: Mapping[str, Any]) -> dict[str, Any]:
+@operation(changes=True)
+async def key_rotate(
+    context: AdminContext,
+    user: Annotated[Text | None, Field(description="Only the key of this user.")] = None,
+    *,
+    all: Annotated[bool, Field(description="The keys of all users.")] = False,  # noqa: A002
+    master: Annotated[bool, Field(description="The master key, which wraps all others.")] = False,
+    to: Annotated[Text | None, Field(description="The reference of the new master key.")] = None,
+) -> dict[str, Any]:
     """Give the user `user`, or `all` users, a new key, and seal their values again with it; or, with `master`, wrap all
     keys with a new master key, read from the reference `to`.
 
     An interrupted re-sealing goes on in the background, and in every later process. The key before is forgotten when
     nothing is sealed with it any more.
     """
-    keys, name, every = context.database.keys, optional_text(parameters, "user"), flag(parameters, "all")
-    if flag(parameters, "master"):
-        if name is not None or every:
+    keys = context.database.keys
+    if master:
+        if user is not None or all:
             raise UsageError("one rotation is of the master key or of users, not of both")
-        await context.rotate_master_key(optional_text(parameters, "to"), context.progress)
+        await context.rotate_master_key(to)
         return {"master_key": keys.master.key_id.hex(), "from": context.key_from, "keys": len(keys.current)}
-    if (name is None) != every or "to" in parameters:
+    if (user is None) != all or to is not None:
         raise UsageError("name the user whose key is rotated, or all of them", hint="--user NAME, or --all")
     names = await users.names(context.database)
     held = {key.holder for key in keys.current}
-    if name is not None:
-        chosen = [await users.find(context.database, name)]
+    if user is not None:
+        chosen = [await users.find(context.database, user)]
         if not held.intersection(chosen):
-            raise UsageError(f"the user {name} has no key yet", hint="it gets one when something of it is stored")
+            raise UsageError(f"the user {user} has no key yet", hint="it gets one when something of it is stored")
     else:
         chosen = sorted(held - OF_NO_USER)
     count = await asyncio.to_thread(keys.rotate, chosen, milliseconds(context.clock))
@@ -107,7 +119,6 @@ def resealing_json(context: AdminContext) -> dict[str, Any] | None:
     state = work.state
     return {
         "due": work.is_due(),
-        "first_format": context.database.keys.first_format,
         "rows": 0 if state is None else state.seen,
         "of": 0 if state is None else max(state.total, state.seen),
         "sealed_again": 0 if state is None else state.moved,

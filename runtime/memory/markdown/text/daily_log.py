@@ -41,7 +41,7 @@ class LogEntry(NamedTuple):
     annotations are plain text."""
 
 
-class _Said(NamedTuple):
+class _ParsedEntry(NamedTuple):
     """The parsed form of one entry."""
 
     at: datetime
@@ -100,7 +100,7 @@ class DailyLog:
         guard = f"{GUARD}{newline(self.lines)}"
         return self._with_instead(gone, lambda *, guarded: [guard] if guarded else [], wanted)
 
-    def _with_instead(self, gone: Sequence[LogEntry], lines: Instead, wanted: list[_Said]) -> DailyLog:
+    def _with_instead(self, gone: Sequence[LogEntry], lines: Instead, wanted: list[_ParsedEntry]) -> DailyLog:
         """Return the log with the lines of each entry replaced, guarded where needed, and verify the result."""
         for guarded in (False, True):
             changed = list(self.lines)
@@ -111,8 +111,8 @@ class DailyLog:
                 return log
         raise Inseparable(gone[0].start + 1)
 
-    def _said(self) -> list[_Said]:
-        return [_Said(entry.at, entry.text, entry.annotation) for entry in self.entries]
+    def _said(self) -> list[_ParsedEntry]:
+        return [_ParsedEntry(entry.at, entry.text, entry.annotation) for entry in self.entries]
 
     def _blank_lines_after(self, entry: LogEntry) -> tuple[str, ...]:
         at = entry.end

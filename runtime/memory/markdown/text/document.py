@@ -57,7 +57,7 @@ class Heading(NamedTuple):
     section: MarkdownSection | None
 
 
-class _Said(NamedTuple):
+class _ParsedItem(NamedTuple):
     """The parsed form of one item."""
 
     section: str
@@ -129,7 +129,7 @@ class MarkdownDocument:
         guard = f"{GUARD}{newline(self.lines)}"
         return self._with_instead(gone, lambda *, guarded: [guard] if guarded else [], wanted)
 
-    def _with_instead(self, gone: Sequence[Bullet], lines: Instead, wanted: list[_Said]) -> MarkdownDocument:
+    def _with_instead(self, gone: Sequence[Bullet], lines: Instead, wanted: list[_ParsedItem]) -> MarkdownDocument:
         """Return the document with the lines of each bullet replaced, guarded where needed, and verify the result."""
         for guarded in (False, True):
             changed = list(self.lines)
@@ -140,8 +140,8 @@ class MarkdownDocument:
                 return document
         raise Inseparable(gone[0].start + 1)
 
-    def _said(self) -> list[_Said]:
-        return [_Said(section.name, bullet.text, bullet.annotation) for section, bullet in self.items]
+    def _said(self) -> list[_ParsedItem]:
+        return [_ParsedItem(section.name, bullet.text, bullet.annotation) for section, bullet in self.items]
 
     def dated(self, otherwise: datetime) -> MarkdownDocument:
         """Return the document with an explicit time for every bullet without one: that of the header, or else

@@ -116,7 +116,6 @@ def fields_of(item: Item, gates: Mapping[str, str], *, remote: bool) -> dict[str
         "chunk_hash": item.chunk_hash,
         "source_memory_ids": list(item.source_memory_ids),
     }
-    # Records without these fields are as those of earlier versions.
     if item.other_sources:
         fields["other_sources"] = list(item.other_sources)
     later = {

@@ -23,7 +23,7 @@ from runtime.search.index.embedded.schema import (
     TIME,
     TYPE,
     USER,
-    Said,
+    Content,
     microseconds,
 )
 
@@ -92,7 +92,7 @@ class Rows:
         self,
         keys: Sequence[int],
         ids: Sequence[str],
-        said: Sequence[Said],
+        contents: Sequence[Content],
         parts: Sequence[int],
         orders: Sequence[int],
         asking: Sequence[bool],
@@ -104,7 +104,7 @@ class Rows:
             return
         at = np.array(keys, np.int64)
         self._reserve(int(at.max()))
-        columns = list(zip(*said, strict=True))
+        columns = list(zip(*contents, strict=True))
         touched = self.group[at]
         self.id[at] = list(map(hash, ids))
         for name, column in _CODED.items():

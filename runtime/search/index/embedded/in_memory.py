@@ -16,13 +16,13 @@ from runtime.search.index.embedded.columns import QUESTION_MARKS, Rows
 from runtime.search.index.embedded.errors import DamagedIndex
 from runtime.search.index.embedded.index_file import IndexFile
 from runtime.search.index.embedded.matrix import Matrix, best, unit
-from runtime.search.index.embedded.schema import COLUMNS, TAGS, entry_of, microseconds, place_of, said_of
+from runtime.search.index.embedded.schema import COLUMNS, TAGS, decode_content, decode_position, entry_of, microseconds
 from runtime.search.index.embedded.sign_bits import CHOSEN, SignBits
 from runtime.search.index.embedded.sqlcipher import ERRORS
 from runtime.search.index.embedded.token_bits import TokenBits
 from runtime.search.index.embedded.tokenizer import Occurrences, Tokenizer, keys_of
 from runtime.search.index.embedded.writes import Delta
-from runtime.search.index.index import WHOLE_ID, IndexStats, Matched, Neighbours, Pending, Scored
+from runtime.search.index.index import WHOLE_ID, IndexStats, Neighbours, PendingEntry, ScoredEntries, WordMatches
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,7 +39,7 @@ _ASKS = " OR ".join(f"instr(text, '{mark}')" for mark in QUESTION_MARKS)
 _VECTORS = "SELECT key, vector FROM vectors ORDER BY key"
 _SOME_VECTORS = """SELECT key, vector FROM vectors
     WHERE key IN (SELECT value FROM json_each(?)) AND length(vector) = ? ORDER BY key"""
-_ROWS = f"SELECT key, id, said, part, place, {_ASKS} FROM entries ORDER BY key"  # noqa: S608 - names of ours
+_ROWS = f"SELECT key, id, content, part, position, {_ASKS} FROM entries ORDER BY key"  # noqa: S608 - names of ours
 _ENTRIES = f"""SELECT e.key, p.name, {", ".join(f"e.{name}" for name in COLUMNS)}
     FROM entries e JOIN parts p ON p.key = e.part WHERE e.key IN (SELECT value FROM json_each(?))"""  # noqa: S608
 
@@ -70,9 +70,11 @@ class IndexInMemory:
         self._of_tags: dict[str, NDArray[np.int64]] = {}
         connection = self.file.writing
         for chunk in _chunks(connection.execute(_ROWS)):
-            keys, ids, said, parts, places, asking = zip(*chunk, strict=True)
-            orders = [order for _, order, _ in map(place_of, places)]
-            self.rows.put(keys, ids, list(map(said_of, said)), parts, orders, list(map(bool, asking)), link=False)
+            keys, ids, contents, parts, positions, asking = zip(*chunk, strict=True)
+            orders = [order for _, order, _ in map(decode_position, positions)]
+            self.rows.put(
+                keys, ids, list(map(decode_content, contents)), parts, orders, list(map(bool, asking)), link=False
+            )
         self.rows.link_all_neighbours()
         counted = 0
         for sizes in _chunks(connection.execute("SELECT id, sz FROM words_docsize ORDER BY id")):
@@ -142,7 +144,7 @@ class IndexInMemory:
         """True if the vectors are of another model, or of another dimension if that is given."""
         return self.model is not None and (self.model != model or dimension not in {None, self.dimension})
 
-    def keyword(self, words: Sequence[str], wanted: EntryFilter, limit: int) -> Matched:
+    def keyword(self, words: Sequence[str], wanted: EntryFilter, limit: int) -> WordMatches:
         """See `Index.keyword`."""
         rows = self.rows
         phrases = self.tokenizer.phrases(words)
@@ -150,11 +152,11 @@ class IndexInMemory:
         sums = scores(places, rows, rows.wanted(EntryFilter(agent=wanted.agent, user=wanted.user)))
         keys = np.flatnonzero((sums.scores > 0) & self.wanted(wanted))
         keys, found = best(keys, sums.scores[keys], limit)
-        return Matched(rows.handles(keys), found, sums.shares[keys], self.tokenizer.spread(sums.weights, words))
+        return WordMatches(rows.handles(keys), found, sums.shares[keys], self.tokenizer.spread(sums.weights, words))
 
     def nearest(
         self, vector: NDArray[np.float32], wanted: EntryFilter, limit: int, also: NDArray[np.int64] | None = None
-    ) -> Scored:
+    ) -> ScoredEntries:
         """See `Index.nearest`."""
         query = unit(np.asarray(vector, np.float32)[None], self.dimension)[0]
         if self.matrix is None:
@@ -175,7 +177,9 @@ class IndexInMemory:
             return nearest
         more = np.isin(keys, self.rows.keys(np.setdiff1d(also, nearest.keys)))
         others = self._best(keys[more], similarities[more], len(also))
-        return Scored(np.concatenate((nearest.keys, others.keys)), np.concatenate((nearest.scores, others.scores)))
+        return ScoredEntries(
+            np.concatenate((nearest.keys, others.keys)), np.concatenate((nearest.scores, others.scores))
+        )
 
     def tokens(self, handles: NDArray[np.int64], version: str | None) -> list[bytes | None]:
         """See `Index.tokens`; `version`: the one in use."""
@@ -223,10 +227,10 @@ class IndexInMemory:
 
     def authors(self, wanted: EntryFilter) -> list[str]:
         """See `Index.authors`."""
-        said = np.bincount(self.rows.author[: self.rows.end][self.wanted(wanted)], minlength=1)
-        return sorted(self.rows.authors[number - 1] for number in np.flatnonzero(said).tolist() if number)
+        counts = np.bincount(self.rows.author[: self.rows.end][self.wanted(wanted)], minlength=1)
+        return sorted(self.rows.authors[number - 1] for number in np.flatnonzero(counts).tolist() if number)
 
-    def pending(self, limit: int, version: str | None) -> list[Pending]:
+    def pending(self, limit: int, version: str | None) -> list[PendingEntry]:
         """See `Index.pending`; `version`: of token bits, the one in use."""
         rows = self.rows
         alive, embedded = rows.alive[: rows.end], rows.embedded[: rows.end]
@@ -235,24 +239,22 @@ class IndexInMemory:
             tokenized = rows.tokenized[: rows.end] & (self.token_bits == version)
             keys += rows.newest(alive & embedded & ~tokenized, limit - len(keys)).tolist()
         sql = "SELECT key, id, hash, text FROM entries WHERE key IN (SELECT value FROM json_each(?))"
-        found = {key: Pending(*rest) for key, *rest in self.file.reading.execute(sql, (_listed(keys),))}
+        found = {key: PendingEntry(*rest) for key, *rest in self.file.reading.execute(sql, (_listed(keys),))}
         return [found[key] for key in keys]
 
-    def parts(self, agent: str | None) -> dict[str, str]:
+    def parts(self, agent: str | None, names: Collection[str] | None) -> dict[str, str]:
         """See `Index.parts`."""
         sql = "SELECT name, revision FROM parts"
+        if names is not None:
+            sql += " WHERE name IN (SELECT value FROM json_each(?))"
+            return dict(self.file.reading.execute(sql, (msgspec.json.encode(sorted(names)).decode(),)))
         if agent is None:
             return dict(self.file.reading.execute(sql))
         return dict(self.file.reading.execute(f"{sql} WHERE agent = ?", (agent,)))
 
-    def revisions(self, names: Collection[str]) -> dict[str, str]:
-        """See `Index.revisions`."""
-        sql = "SELECT name, revision FROM parts WHERE name IN (SELECT value FROM json_each(?))"
-        return dict(self.file.reading.execute(sql, (msgspec.json.encode(sorted(names)).decode(),)))
-
-    def stats(self, agent: str | None, user: str | None, version: str | None) -> IndexStats:
+    def stats(self, wanted: EntryFilter, version: str | None) -> IndexStats:
         """See `Index.stats`; `version`: of token bits, the one in use."""
-        mask = self.rows.wanted(EntryFilter(agent=agent, user=user))
+        mask = self.wanted(wanted)
         embedded = int(np.count_nonzero(mask & self.rows.embedded[: self.rows.end]))
         tokenized = 0
         if version is not None and version == self.token_bits:
@@ -334,7 +336,7 @@ class IndexInMemory:
         if len(touched) > _RETAGGED:
             self._of_tags.clear()
         for tag, keys in self._of_tags.items():
-            now = [key for key, (_, said, _) in zip(delta.keys, delta.fresh, strict=True) if tag in said[TAGS]]
+            now = [key for key, (_, content, _) in zip(delta.keys, delta.fresh, strict=True) if tag in content[TAGS]]
             self._of_tags[tag] = np.union1d(keys[~np.isin(keys, touched)], np.array(now, np.int64))
 
     def _listed(self, sql: str, *values: str | int) -> NDArray[np.bool_]:
@@ -343,9 +345,9 @@ class IndexInMemory:
         mask[keys_of(self.file.reading.execute(sql, values).fetchone()[0])] = True
         return mask
 
-    def _best(self, keys: NDArray[np.int64], found: NDArray[np.float32], limit: int) -> Scored:
+    def _best(self, keys: NDArray[np.int64], found: NDArray[np.float32], limit: int) -> ScoredEntries:
         keys, found = best(keys, found, limit)
-        return Scored(self.rows.handles(keys), found)
+        return ScoredEntries(self.rows.handles(keys), found)
 
     def _measure(self, sizes: Sequence[tuple[Any, ...]]) -> None:
         if sizes:

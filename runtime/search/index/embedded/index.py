@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict
 
-from runtime.search.entry import EntryFilter, IndexEntry
+from runtime.search.entry import EVERY_ENTRY, EntryFilter, IndexEntry
 from runtime.search.index.embedded import writes
-from runtime.search.index.embedded.access import Access, Apply
+from runtime.search.index.embedded.access import Access, Apply, T
 from runtime.search.index.embedded.in_memory import IndexInMemory
 from runtime.search.index.index import (
     AppendedEntries,
@@ -18,10 +18,10 @@ from runtime.search.index.index import (
     IndexChange,
     IndexPlace,
     IndexStats,
-    Matched,
     Neighbours,
-    Pending,
-    Scored,
+    PendingEntry,
+    ScoredEntries,
+    WordMatches,
 )
 
 if TYPE_CHECKING:
@@ -62,11 +62,8 @@ class EmbeddedIndex(Index):
     async def reseal(self, key: bytes) -> None:
         await self._access.reseal(key)
 
-    async def parts(self, agent: str | None = None) -> Mapping[str, str]:
-        return await self._access.read(lambda loaded: loaded.parts(agent))
-
-    async def revisions(self, names: Collection[str]) -> Mapping[str, str]:
-        return await self._access.read(lambda loaded: loaded.revisions(names))
+    async def parts(self, agent: str | None = None, names: Collection[str] | None = None) -> Mapping[str, str]:
+        return await self._access.read(lambda loaded: loaded.parts(agent, names))
 
     async def put(self, part: str, agent: str, revision: str, entries: Sequence[IndexEntry]) -> IndexChange:
         def work(loaded: IndexInMemory) -> tuple[IndexChange, Apply]:
@@ -75,13 +72,9 @@ class EmbeddedIndex(Index):
 
         return await self._access.write(work)
 
-    async def grow(self, part: str, agent: str, before: str | None, after: str, entries: Sequence[IndexEntry]) -> bool:
-        (done,) = await self.grow_each([AppendedEntries(part, agent, before, after, entries)])
-        return done
-
-    async def grow_each(self, grown: Sequence[AppendedEntries]) -> list[bool]:
+    async def append(self, appended: Sequence[AppendedEntries]) -> list[bool]:
         def work(loaded: IndexInMemory) -> tuple[list[bool], Apply]:
-            done, delta = writes.grow_each(loaded.file.writing, loaded.rows, grown)
+            done, delta = writes.append(loaded.file.writing, loaded.rows, appended)
             return done, lambda loaded: loaded.apply(delta)
 
         return await self._access.write(work)
@@ -118,14 +111,14 @@ class EmbeddedIndex(Index):
         if version is not None and await self._access.read(lambda loaded: loaded.token_bits not in {None, version}):
             await self._access.write(work)
 
-    async def pending(self, limit: int) -> Sequence[Pending]:
+    async def pending(self, limit: int) -> Sequence[PendingEntry]:
         if self._model is None:
             return ()
         version = self._token_bits
         return await self._access.read(lambda loaded: loaded.pending(limit, version))
 
-    async def embedded(
-        self, vectors: Sequence[tuple[Pending, NDArray[np.float32]]], tokens: Sequence[bytes] | None = None
+    async def embed(
+        self, vectors: Sequence[tuple[PendingEntry, NDArray[np.float32]]], tokens: Sequence[bytes] | None = None
     ) -> int:
         model, version = self._model, self._token_bits
         if model is None or not vectors:
@@ -147,12 +140,12 @@ class EmbeddedIndex(Index):
 
         return await self._access.write(work)
 
-    async def keyword(self, words: Sequence[str], wanted: EntryFilter, limit: int) -> Matched:
+    async def keyword(self, words: Sequence[str], wanted: EntryFilter, limit: int) -> WordMatches:
         return await self._access.read(lambda loaded: loaded.keyword(words, wanted, limit))
 
     async def nearest(
         self, vector: NDArray[np.float32], wanted: EntryFilter, limit: int, also: NDArray[np.int64] | None = None
-    ) -> Scored:
+    ) -> ScoredEntries:
         return await self._access.read(lambda loaded: loaded.nearest(vector, wanted, limit, also))
 
     async def tokens(self, keys: NDArray[np.int64]) -> Sequence[bytes | None]:
@@ -171,13 +164,16 @@ class EmbeddedIndex(Index):
         return await self._access.read(lambda loaded: loaded.newest(wanted, limit, before, begins))
 
     async def authors(self, wanted: EntryFilter) -> Sequence[str]:
-        tagged = wanted.tags_any or wanted.tags_all  # only the file knows which entries these are
-        look = self._access.read if tagged else self._access.glance
-        return await look(lambda loaded: loaded.authors(wanted))
+        return await self._in_memory(wanted)(lambda loaded: loaded.authors(wanted))
 
-    async def stats(self, agent: str | None = None, user: str | None = None) -> IndexStats:
+    async def stats(self, wanted: EntryFilter = EVERY_ENTRY) -> IndexStats:
         version = self._token_bits
-        return await self._access.glance(lambda loaded: loaded.stats(agent, user, version))
+        return await self._in_memory(wanted)(lambda loaded: loaded.stats(wanted, version))
 
     async def close(self) -> None:
         await self._access.close()
+
+    def _in_memory(self, wanted: EntryFilter) -> Callable[[Callable[[IndexInMemory], T]], Awaitable[T]]:
+        """Return how to read what needs only the memory, unless the file has to say which entries are wanted."""
+        in_file = wanted.tags_any or wanted.tags_all or wanted.source is not None
+        return self._access.read if in_file else self._access.glance

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -18,10 +17,6 @@ _BUSY_SECONDS = 10
 _LONGEST_LOG = 8 * 1024 * 1024
 """Size in bytes at which the write-ahead log is copied into the file."""
 _ASIDE = ("-wal", "-shm", "-journal")
-_READABLE = b"SQLite format 3\0"
-"""The beginning of a file that is not sealed (sqlite.org/fileformat.html)."""
-_ZEROS = bytes(1024 * 1024)
-_overwriting = threading.Lock()
 
 
 class IndexFile:
@@ -132,25 +127,23 @@ class IndexFile:
         for pragma in (
             *("journal_mode = WAL", "synchronous = NORMAL", "wal_autocheckpoint = 0", "temp_store = MEMORY"),
             *("cache_size = -16384", "cell_size_check = ON", "secure_delete = ON"),
+            f"journal_size_limit = {_LONGEST_LOG}",
         ):
             connection.execute(f"PRAGMA {pragma}").fetchall()
         return connection
 
     def _prepare(self) -> bool:
-        """Create the tables in an empty file, or add those that the version before lacks; True if it did."""
+        """Create the tables in an empty file; True if it did."""
         found = {name for (name,) in self.writing.execute("SELECT name FROM sqlite_master WHERE sql IS NOT NULL")}
         version = self.writing.execute("PRAGMA user_version").fetchone()[0]
         if not found and not version:
             schema.make(self.writing)
             return True
-        if version not in {schema.VERSION, schema.UPGRADED}:
+        if version != schema.VERSION:
             raise DamagedIndex(f"its schema version is {version}, not {schema.VERSION}")
-        old: bool = version == schema.UPGRADED
-        if not found.issuperset(schema.NAMES - schema.ADDED if old else schema.NAMES):
+        if not found.issuperset(schema.NAMES):
             raise DamagedIndex("tables are missing")
-        if old:
-            schema.upgrade(self.writing)
-        return old
+        return False
 
     def _version(self) -> int:
         return int(self.writing.execute("PRAGMA data_version").fetchone()[0])
@@ -190,38 +183,6 @@ def reseal(path: Path, keys: Sequence[bytes]) -> bool:
             connection.close()
         return place > 0
     return False
-
-
-def overwrite_readable(path: Path) -> bool:
-    """Overwrite and delete this index if it exists unsealed; True if it did. Raises IndexFailed.
-
-    Further copies in the file system or on the disk (copies on write, spare blocks) are out of reach.
-    """
-    with _overwriting:  # otherwise a sealed file created in its place meanwhile would be taken for it
-        try:
-            with path.open("rb") as file:
-                if file.read(len(_READABLE)) != _READABLE:
-                    return False
-            # The main file is deleted last: after a kill in between, the others are found through it.
-            for suffix in (*_ASIDE, ""):
-                _overwrite(Path(f"{path}{suffix}"))
-        except FileNotFoundError:
-            return False
-        except OSError as error:
-            raise os_failed(error, str(path)) from error
-    return True
-
-
-def _overwrite(path: Path) -> None:
-    try:
-        with path.open("r+b", buffering=0) as file:
-            left = os.fstat(file.fileno()).st_size
-            while left > 0:
-                left -= file.write(_ZEROS[:left]) or 0
-            os.fsync(file.fileno())
-    except FileNotFoundError:
-        return
-    path.unlink(missing_ok=True)
 
 
 def _size(path: Path) -> int:

@@ -12,19 +12,12 @@ import msgspec
 
 from runtime.search.entry import IndexEntry
 
-VERSION = 7
-"""Stored as `user_version`: a file of another version is created again, unless it is UPGRADED."""
-UPGRADED = 6
-"""A file of this version has everything but the table of token bits, which is added to it."""
+VERSION = 8
+"""Stored as `user_version`: a file of another version is created again."""
 
 TOKENIZE = "porter unicode61"
 """The tokenizer of FTS5: Unicode letters and digits, case folded, diacritics removed, English endings cut
 off."""
-
-_TOKENS = """CREATE TABLE tokens (key INTEGER PRIMARY KEY, bits BLOB NOT NULL);
-CREATE INDEX tokenized ON tokens (key)"""
-"""The token bits of entries; empty for a text without tokens. The index lists the keys without reading the bits, which
-are much larger."""
 
 TABLES = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value ANY) WITHOUT ROWID;
@@ -32,26 +25,28 @@ CREATE TABLE parts (key INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, agent TE
 CREATE INDEX parts_of_agent ON parts (agent);
 CREATE TABLE entries (
     key INTEGER PRIMARY KEY, id TEXT NOT NULL, hash TEXT NOT NULL, about TEXT NOT NULL, text TEXT NOT NULL,
-    said BLOB NOT NULL, part INTEGER NOT NULL, place BLOB NOT NULL
+    content BLOB NOT NULL, part INTEGER NOT NULL, position BLOB NOT NULL
 );
 CREATE TABLE tags (tag TEXT NOT NULL, key INTEGER NOT NULL, PRIMARY KEY (tag, key)) WITHOUT ROWID;
 CREATE TABLE other_sources (source TEXT NOT NULL, key INTEGER NOT NULL, PRIMARY KEY (source, key)) WITHOUT ROWID;
 CREATE TABLE vectors (key INTEGER PRIMARY KEY, vector BLOB NOT NULL);
-TOKENS;
+CREATE TABLE tokens (key INTEGER PRIMARY KEY, bits BLOB NOT NULL);
+CREATE INDEX tokenized ON tokens (key);
 CREATE VIRTUAL TABLE words USING fts5 (
     text, about, content = 'entries', content_rowid = 'key', tokenize = 'TOKENIZE'
 );
 CREATE VIRTUAL TABLE occurrences USING fts5vocab ('words', 'instance')
-""".replace("TOKENIZE", TOKENIZE).replace("TOKENS", _TOKENS)
-"""`words` indexes the texts in `entries` without a copy of them; a key is a row of the matrix and never 0.
+""".replace("TOKENIZE", TOKENIZE)
+"""`tokens` has the token bits of entries, empty for a text without tokens; the index `tokenized` lists the keys without
+reading the bits, which are much larger.
+
+`words` indexes the texts in `entries` without a copy of them; a key is a row of the matrix and never 0.
 
 There is no column for an entry's context, the texts before and after it: the occurrences of a word in it follow from
 those in these texts (see `bm25`), so nothing is stored three times or becomes stale. There is no index of ids: they are
 known in memory, and an index costs a tenth of an insertion.
 """
 
-ADDED = frozenset({"tokens", "tokenized"})
-"""What the version UPGRADED lacks."""
 NAMES = frozenset(
     {
         "meta",
@@ -60,17 +55,18 @@ NAMES = frozenset(
         "tags",
         "other_sources",
         "vectors",
+        "tokens",
+        "tokenized",
         "words",
         "words_data",
         "words_docsize",
         "occurrences",
-        *ADDED,
     }
 )
-"""The tables of every file of this version, and the index of one."""
+"""The tables of every file, and the index of one."""
 
-COLUMNS = ("id", "hash", "about", "text", "said", "part", "place")
-SAYING = 5
+COLUMNS = ("id", "hash", "about", "text", "content", "part", "position")
+CONTENT_COLUMNS = 5
 """The number of columns with the entry's content. The others may change while the content stays."""
 
 _WORDS_AT_ONCE = 8 * 1024 * 1024
@@ -81,9 +77,9 @@ _WORDS_OF_A_PAGE = 8050
 
 StoredRow = tuple[Any, ...]
 """The values of COLUMNS."""
-ID, HASH, ABOUT, TEXT, SAID, PART, PLACE = range(len(COLUMNS))
+ID, HASH, ABOUT, TEXT, CONTENT, PART, POSITION = range(len(COLUMNS))
 
-Said = tuple[
+Content = tuple[
     str, str, str | None, str, int, str | None, str | None, str, tuple[str, ...], tuple[str, ...],
     str | None, str | None, str | None,
 ]  # fmt: skip
@@ -96,14 +92,14 @@ TAGS: Final = 9
 SUBJECT: Final = 10
 REPLACES: Final = 11
 RETRACTS: Final = 12
-Place = tuple[int | None, int, str]
+Position = tuple[int | None, int, str]
 """Its line, its order and the rest, as one column, too."""
 
 packed = msgspec.msgpack.Encoder().encode
-said_of = msgspec.msgpack.Decoder(Said).decode
-"""Decode the column `said`. Raises msgspec.DecodeError."""
-place_of = msgspec.msgpack.Decoder(Place).decode
-"""Decode the column `place`. Raises msgspec.DecodeError."""
+decode_content = msgspec.msgpack.Decoder(Content).decode
+"""Decode the column `content`. Raises msgspec.DecodeError."""
+decode_position = msgspec.msgpack.Decoder(Position).decode
+"""Decode the column `position`. Raises msgspec.DecodeError."""
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -119,7 +115,7 @@ def microseconds(time: datetime) -> int:
     return (time - EPOCH) // _MICROSECOND
 
 
-def said_by(entry: IndexEntry) -> Said:
+def content_of(entry: IndexEntry) -> Content:
     """Return the content of an entry besides its text."""
     time = microseconds(entry.time)
     return (
@@ -128,17 +124,17 @@ def said_by(entry: IndexEntry) -> Said:
     )
 
 
-def row_of(entry: IndexEntry, said: Said, part: int) -> StoredRow:
+def row_of(entry: IndexEntry, content: Content, part: int) -> StoredRow:
     """Return the row of an entry in the part with that key."""
-    place = packed((entry.line, entry.order, entry.rest))
-    return entry.id, entry.hash, about(entry.author, entry.time), entry.text, packed(said), part, place
+    position = packed((entry.line, entry.order, entry.rest))
+    return entry.id, entry.hash, about(entry.author, entry.time), entry.text, packed(content), part, position
 
 
 def entry_of(row: Sequence[Any], part: str) -> IndexEntry:
     """Return the entry of a row, in the part with that name."""
-    said = said_of(row[SAID])
-    agent, user, project, kind, time, source, author, group, other_sources, tags, subject, replaces, retracts = said
-    line, order, rest = place_of(row[PLACE])
+    content = decode_content(row[CONTENT])
+    agent, user, project, kind, time, source, author, group, other_sources, tags, subject, replaces, retracts = content
+    line, order, rest = decode_position(row[POSITION])
     return IndexEntry(
         id=row[ID],
         agent=agent,
@@ -170,8 +166,8 @@ def about(author: str | None, time: datetime) -> str:
 
 @lru_cache(maxsize=4096)
 def _about(author: str | None, day: date) -> str:
-    said = f"{author} " if author else ""
-    return f"{said}{_DAYS[day.weekday()]} {day.day} {_MONTHS[day.month - 1]} {day.year}"
+    name = f"{author} " if author else ""
+    return f"{name}{_DAYS[day.weekday()]} {day.day} {_MONTHS[day.month - 1]} {day.year}"
 
 
 UNSCRUBBED = "SELECT EXISTS (SELECT 1 FROM meta WHERE name = 'unscrubbed')"
@@ -200,11 +196,4 @@ def make(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
     settings = (("hashsize", _WORDS_AT_ONCE), ("pgsz", _WORDS_OF_A_PAGE))
     connection.executemany("INSERT INTO words (words, rank) VALUES (?, ?)", settings)
-    connection.execute(f"PRAGMA user_version = {VERSION}")
-
-
-def upgrade(connection: sqlite3.Connection) -> None:
-    """Add what a file of the version UPGRADED lacks, in the open transaction."""
-    for statement in _TOKENS.split(";"):
-        connection.execute(statement)
     connection.execute(f"PRAGMA user_version = {VERSION}")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Phrase = tuple[str, ...]
-"""Consecutive words, in the spelling of the index."""
+"""Consecutive words, each in one of its `spellings`."""
 
 WrittenEntry = tuple[int, str, str]
 """The key of an entry, its text and its metadata."""
@@ -58,19 +58,27 @@ class Tokenizer:
         self._known.update(zip(words, self.split(words), strict=True))
 
     def split(self, texts: Sequence[str]) -> list[Phrase]:
-        """Return the words of each text, in order."""
+        """Return the words of each text, in order, in the first of their spellings."""
         rows = [(number, text.encode(errors="replace").decode()) for number, text in enumerate(texts, 1)]
         self._connection.execute("BEGIN")
         self._connection.executemany("INSERT INTO words (rowid, word) VALUES (?, ?)", rows)
         read: list[list[str]] = [[] for _ in texts]
         for number, term in self._connection.execute("SELECT doc, term FROM occurrences ORDER BY doc, offset"):
-            read[number - 1].append(term)
+            read[number - 1].append(spellings(term)[0])
         self._connection.execute("ROLLBACK")
         return list(map(tuple, read))
 
     def close(self) -> None:
         """Close the table."""
         self._connection.close()
+
+
+def spellings(stem: str) -> tuple[str, ...]:
+    """Return the spellings of a stem in an index. A `y` after a vowel at the end of a word is `i` in its stem, unless
+    an ending was cut off: `deploy` has the stem `deploi`, and `deployment` has `deploy`."""
+    if stem[-1:] in ("i", "y") and stem[-2:-1] in ("a", "e", "o", "u"):
+        return f"{stem[:-1]}y", f"{stem[:-1]}i"
+    return (stem,)
 
 
 class Occurrences:
@@ -149,18 +157,20 @@ def _replaced(
 
 def _single(term: str, connection: sqlite3.Connection) -> Postings:
     # Keys are joined in SQLite and parsed by numpy: several times faster than one row per key in Python.
-    sql = "SELECT group_concat(iif(col = 'text', doc, -doc)) FROM occurrences WHERE term = ?"
-    places = keys_of(connection.execute(sql, (term,)).fetchone()[0])
+    sql = "SELECT group_concat(iif(col = 'text', doc, -doc)) FROM occurrences WHERE term IN (?, ?)"
+    places = keys_of(connection.execute(sql, _both(term)).fetchone()[0])
     return _counted(places[places > 0], -places[places < 0])
 
 
 def _row(phrase: Phrase, connection: sqlite3.Connection) -> Postings:
     """Return positions as numbers, with the key in the high bits and the word's number in its text in the low ones:
     consecutive words have consecutive positions."""
-    sql = "SELECT group_concat(iif(col = 'text', doc, -doc)), group_concat(offset) FROM occurrences WHERE term = ?"
+    sql = (
+        "SELECT group_concat(iif(col = 'text', doc, -doc)), group_concat(offset) FROM occurrences WHERE term IN (?, ?)"
+    )
     texts = abouts = np.zeros(0, np.int64)
     for number, term in enumerate(phrase):
-        keys, offsets = (keys_of(column) for column in connection.execute(sql, (term,)).fetchone())
+        keys, offsets = (keys_of(column) for column in connection.execute(sql, _both(term)).fetchone())
         starts = (np.abs(keys) << _PLACE) + offsets - number
         text, about = starts[keys > 0], starts[keys < 0]
         texts = np.intersect1d(texts, text, assume_unique=True) if number else text
@@ -168,6 +178,11 @@ def _row(phrase: Phrase, connection: sqlite3.Connection) -> Postings:
         if not len(texts) and not len(abouts):
             break
     return _counted(texts >> _PLACE, abouts >> _PLACE)
+
+
+def _both(term: str) -> tuple[str, str]:
+    found = spellings(term)
+    return found[0], found[-1]
 
 
 def _counted(text: NDArray[np.int64], about: NDArray[np.int64]) -> Postings:

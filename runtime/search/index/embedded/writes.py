@@ -16,25 +16,25 @@ from runtime.search.index.embedded.matrix import unit
 from runtime.search.index.embedded.schema import (
     ABOUT,
     COLUMNS,
+    CONTENT,
+    CONTENT_COLUMNS,
     HASH,
     ID,
     OTHER_SOURCES,
     PART,
-    PLACE,
-    SAID,
-    SAYING,
+    POSITION,
     TAGS,
     TEXT,
-    Said,
+    Content,
     StoredRow,
+    content_of,
+    decode_content,
+    decode_position,
     mark_unscrubbed,
-    place_of,
     row_of,
-    said_by,
-    said_of,
 )
 from runtime.search.index.embedded.tokenizer import WrittenEntry
-from runtime.search.index.index import AppendedEntries, IndexChange, Pending
+from runtime.search.index.index import AppendedEntries, IndexChange, PendingEntry
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,7 +48,7 @@ _LISTED = "IN (SELECT value FROM json_each(?))"
 
 Kept = dict[str, tuple[int, StoredRow]]
 """Existing rows by id, with their keys."""
-NewEntry = tuple[StoredRow, Said, int]
+NewEntry = tuple[StoredRow, Content, int]
 """A row to write, its content, and its order."""
 
 
@@ -76,7 +76,7 @@ class Delta:
         asking = [asks(row[TEXT]) for row, _, _ in self.fresh]
         parts = [row[PART] for row, _, _ in self.fresh]
         ids, orders = [row[ID] for row, _, _ in self.fresh], [order for _, _, order in self.fresh]
-        rows.put(self.keys, ids, [said for _, said, _ in self.fresh], parts, orders, asking)
+        rows.put(self.keys, ids, [content for _, content, _ in self.fresh], parts, orders, asking)
         rows.embedded[self.unembedded] = rows.tokenized[self.unembedded] = False
 
 
@@ -94,11 +94,11 @@ def put(
     return IndexChange(changed, kept, len(gone)), delta
 
 
-def grow_each(connection: sqlite3.Connection, rows: Rows, grown: Sequence[AppendedEntries]) -> tuple[list[bool], Delta]:
+def append(connection: sqlite3.Connection, rows: Rows, appended: Sequence[AppendedEntries]) -> tuple[list[bool], Delta]:
     """Add entries to each part whose revision is `before`, all together; return for each part if that was so."""
     done: list[bool] = []
     fresh: dict[str, NewEntry] = {}
-    for part, agent, before, after, entries in grown:
+    for part, agent, before, after, entries in appended:
         found = connection.execute("SELECT revision FROM parts WHERE name = ?", (part,)).fetchone()
         done.append(before == (None if found is None else found[0]))
         if done[-1]:
@@ -136,7 +136,7 @@ def embed(
     rows: Rows,
     model: str,
     dimension: int | None,
-    vectors: Sequence[tuple[Pending, NDArray[np.float32]]],
+    vectors: Sequence[tuple[PendingEntry, NDArray[np.float32]]],
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """Store vectors of `dimension` (None: of the same one); return the keys of their entries, and the vectors with
     length 1. Raises EmbeddingMismatch."""
@@ -154,7 +154,7 @@ def embed(
 
 
 def put_tokens(
-    connection: sqlite3.Connection, rows: Rows, version: str, waiting: Sequence[Pending], tokens: Sequence[bytes]
+    connection: sqlite3.Connection, rows: Rows, version: str, waiting: Sequence[PendingEntry], tokens: Sequence[bytes]
 ) -> NDArray[np.int64]:
     """Store the token bits of these entries, and delete those of other versions; return the keys of the entries."""
     places = _unchanged(connection, rows, waiting)
@@ -167,7 +167,7 @@ def put_tokens(
     return np.array(list(places), np.int64)
 
 
-def _unchanged(connection: sqlite3.Connection, rows: Rows, waiting: Sequence[Pending]) -> dict[int, int]:
+def _unchanged(connection: sqlite3.Connection, rows: Rows, waiting: Sequence[PendingEntry]) -> dict[int, int]:
     """Return the keys of those of these entries that are still there and have not changed, each with its place in
     `waiting`. They are ascending: the newest entries come first, and rows inserted in descending order would leave
     half of each page of the file empty."""
@@ -188,7 +188,7 @@ def _part(connection: sqlite3.Connection, name: str, agent: str, revision: str) 
 
 
 def _fresh(entries: Sequence[IndexEntry], part: int) -> dict[str, NewEntry]:
-    return {entry.id: (row_of(entry, said := said_by(entry), part), said, entry.order) for entry in entries}
+    return {entry.id: (row_of(entry, content := content_of(entry), part), content, entry.order) for entry in entries}
 
 
 def _found(rows: Iterable[StoredRow]) -> Kept:
@@ -216,7 +216,7 @@ def _merge(
         found = there.get(identity)
         if found is None:
             new.append(one)
-        elif found[1][:SAYING] != one[0][:SAYING]:
+        elif found[1][:CONTENT_COLUMNS] != one[0][:CONTENT_COLUMNS]:
             changed.append((*found, one))
         elif found[1] != one[0]:
             moved.append((found[0], one))
@@ -230,7 +230,7 @@ def _merge(
 
 
 def _rest(row: StoredRow) -> str:
-    rest: str = place_of(row[PLACE])[2]
+    rest: str = decode_position(row[POSITION])[2]
     return rest
 
 
@@ -272,10 +272,17 @@ def _index(connection: sqlite3.Connection, keys: list[int], fresh: list[NewEntry
         return
     which, values = _among(keys)
     connection.execute(f"{_INDEX} {which}", values)
-    tags = [(tag, key) for key, (_, said, _) in zip(keys, fresh, strict=True) if said[TAGS] for tag in set(said[TAGS])]
+    tags = [
+        (tag, key)
+        for key, (_, content, _) in zip(keys, fresh, strict=True)
+        if content[TAGS]
+        for tag in set(content[TAGS])
+    ]
     connection.executemany("INSERT INTO tags (tag, key) VALUES (?, ?)", sorted(tags))
     others = [
-        (source, key) for key, (_, said, _) in zip(keys, fresh, strict=True) for source in set(said[OTHER_SOURCES])
+        (source, key)
+        for key, (_, content, _) in zip(keys, fresh, strict=True)
+        for source in set(content[OTHER_SOURCES])
     ]
     connection.executemany("INSERT INTO other_sources (source, key) VALUES (?, ?)", sorted(others))
     delta.sizes += connection.execute(f"SELECT id, sz FROM words_docsize WHERE id {which}", values)  # noqa: S608
@@ -293,10 +300,10 @@ def _unindex(connection: sqlite3.Connection, rows: list[tuple[int, StoredRow]]) 
     if rows:
         mark_unscrubbed(connection)
     connection.executemany(_UNINDEX, ((key, row[TEXT], row[ABOUT]) for key, row in rows))
-    said = [(key, said_of(row[SAID])) for key, row in rows]
-    tags = ((tag, key) for key, one in said for tag in set(one[TAGS]))
+    contents = [(key, decode_content(row[CONTENT])) for key, row in rows]
+    tags = ((tag, key) for key, one in contents for tag in set(one[TAGS]))
     connection.executemany("DELETE FROM tags WHERE tag = ? AND key = ?", tags)
-    others = ((source, key) for key, one in said for source in set(one[OTHER_SOURCES]))
+    others = ((source, key) for key, one in contents for source in set(one[OTHER_SOURCES]))
     connection.executemany("DELETE FROM other_sources WHERE source = ? AND key = ?", others)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
 import asyncpg
@@ -14,7 +14,8 @@ from runtime.database.location import locate
 from runtime.errors import UsageError
 from runtime.search.errors import IndexFailed
 from runtime.search.index.postgres.errors import RebuildNeeded, failed, gone, lost
-from runtime.search.index.postgres.schema import CreatedTables, lock_of, quoted, ready
+from runtime.search.index.postgres.schema import CreatedTables, lock_of, ready
+from runtime.search.index.postgres.text import quoted
 
 T = TypeVar("T")
 Work = Callable[[Any], Awaitable[T]]
@@ -76,27 +77,10 @@ class IndexConnections:
 
         return await self._tried(lambda: self._in(locked, _writing))
 
-    @contextlib.asynccontextmanager
-    async def alone(self) -> AsyncIterator[Any]:
-        """Yield a connection outside of transactions, without a time limit for statements."""
-        self.check()
-        await self._present()
-        connection = await asyncpg.connect(
-            self._dsn, timeout=self.seconds, server_settings={**self._settings(), "statement_timeout": "0"}
-        )
-        try:
-            yield connection
-        finally:
-            connection.terminate()
-
     def check(self) -> None:
         """Raise IndexFailed if it is closed."""
         if self._closed:
             raise IndexFailed(f"the index in {self.shown} is closed")
-
-    def failed(self, error: BaseException) -> IndexFailed:
-        """Return the error to raise instead of another."""
-        return failed(error, self.shown)
 
     async def close(self) -> None:
         """Wait for running operations, then close every connection."""
@@ -124,7 +108,7 @@ class IndexConnections:
                 if left and lost(error):
                     await self._distrust()
                     continue
-                raise self.failed(error) from None
+                raise failed(error, self.shown) from None
         raise AssertionError("the last try returns or raises")
 
     async def _in(self, work: Work[T], transaction: Callable[[Any], Any]) -> T:

@@ -1,4 +1,4 @@
-"""Turns a filter into conditions on the table `places`."""
+"""Turns a filter into conditions on the table `entry_facts`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,16 @@ from typing import Any
 
 from runtime.search.entry import ALL_SUBJECTS, EntryFilter
 from runtime.search.index.embedded.schema import microseconds
-from runtime.search.index.postgres.stemming import code, to_postgres
+from runtime.search.index.postgres.text import to_postgres
+
+_SAME = '({0}.agent, {0}."user") = ({1}.agent, {1}."user") AND {0}.subject IS NOT DISTINCT FROM {1}.subject'
+_RETRACTED = "EXISTS (SELECT FROM entry_facts r WHERE r.retracts = {0}.id AND " + _SAME.format("r", "{0}") + ")"
+_CURRENT = (
+    f"f.retracts IS NULL AND NOT {_RETRACTED.format('f')}"
+    f" AND NOT EXISTS (SELECT FROM entry_facts c WHERE c.replaces = f.id AND {_SAME.format('c', 'f')}"
+    f" AND NOT {_RETRACTED.format('c')})"
+)
+"""Conditions of entries that are not hidden: see `runtime.memory.succession`."""
 
 
 class Where:
@@ -23,43 +32,41 @@ class Where:
 
     def wanted(self, filters: EntryFilter) -> Where:
         """Return the conditions of a filter."""
-        self.scope(filters.agent, filters.user)
+        self.scope(filters)
         for name in ("project", "type"):
             value = getattr(filters, name)
             if value is not None:
-                self.add(f"p.{name} = ?::text", to_postgres(value))
+                self.add(f"f.{name} = ?::text", to_postgres(value))
         if filters.source is not None:
-            self.values.append([code(filters.source)])
-            other = f"p.other_sources @> ${len(self.values)}::bigint[]"
-            self.add(f"(p.source = ?::text OR {other})", to_postgres(filters.source))
+            self.add("(f.source = ?::text OR ?::text = ANY(f.other_sources))", to_postgres(filters.source))
         if filters.since is not None:
-            self.add("p.time >= ?::bigint", microseconds(filters.since))
+            self.add("f.time >= ?::bigint", microseconds(filters.since))
         if filters.until is not None:
-            self.add("p.time < ?::bigint", microseconds(filters.until))
+            self.add("f.time < ?::bigint", microseconds(filters.until))
         if filters.tags_any:
-            self.add("p.tags && ?::bigint[]", [code(tag) for tag in filters.tags_any])
+            self.add("f.tags && ?::text[]", list(map(to_postgres, filters.tags_any)))
         if filters.tags_all:
-            self.add("p.tags @> ?::bigint[]", [code(tag) for tag in filters.tags_all])
+            self.add("f.tags @> ?::text[]", list(map(to_postgres, filters.tags_all)))
         return self._of_changes(filters)
 
     def _of_changes(self, filters: EntryFilter) -> Where:
         if filters.subject is None:
-            self._conditions.append("p.subject IS NULL")
+            self._conditions.append("f.subject IS NULL")
         elif filters.subject is not ALL_SUBJECTS:
-            self.add("p.subject = ?::text", to_postgres(str(filters.subject)))
+            self.add("f.subject = ?::text", to_postgres(str(filters.subject)))
         if filters.changes_of:
-            named = "SELECT key FROM changes WHERE replaces = ANY(?::text[]) OR retracts = ANY(?::text[])"
-            self.add(f"p.key IN ({named})", list(map(to_postgres, filters.changes_of)))
+            named = list(map(to_postgres, filters.changes_of))
+            self.add("(f.replaces = ANY(?::text[]) OR f.retracts = ANY(?::text[]))", named)
         if filters.current:
-            self._conditions.append("NOT p.hidden")
+            self._conditions.append(_CURRENT)
         return self
 
-    def scope(self, agent: str | None, user: str | None) -> Where:
-        """Return the conditions of an agent and a user."""
-        if agent is not None:
-            self.add("p.agent = ?::text", to_postgres(agent))
-        if user is not None:
-            self.add('p."user" = ?::text', to_postgres(user))
+    def scope(self, filters: EntryFilter) -> Where:
+        """Return the conditions of the filter's agent and user."""
+        if filters.agent is not None:
+            self.add("f.agent = ?::text", to_postgres(filters.agent))
+        if filters.user is not None:
+            self.add('f."user" = ?::text', to_postgres(filters.user))
         return self
 
     @property

@@ -3,38 +3,40 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import asyncpg
-import structlog
 from pydantic import BaseModel
 
 from dslc.blocks.values.secret import is_reference
 from runtime.errors import UsageError
-from runtime.search.entry import EntryFilter, IndexEntry
-from runtime.search.errors import IndexFailed
+from runtime.search.entry import EVERY_ENTRY, EntryFilter, IndexEntry
 from runtime.search.index.embedded.schema import about
 from runtime.search.index.embedded.tokenizer import Tokenizer
-from runtime.search.index.index import Index, IndexChange, IndexPlace, IndexStats, Matched, Neighbours, Pending, Scored
-from runtime.search.index.postgres import hnsw, keyword_search, queries, sizes, tokens, writes
-from runtime.search.index.postgres import vector_search as vectors
-from runtime.search.index.postgres.connections import IndexConnections, T, Work
+from runtime.search.index.index import (
+    AppendedEntries,
+    Index,
+    IndexChange,
+    IndexPlace,
+    IndexStats,
+    Neighbours,
+    PendingEntry,
+    ScoredEntries,
+    WordMatches,
+)
+from runtime.search.index.postgres import keyword_search, queries, vector_search, writes
+from runtime.search.index.postgres.connections import IndexConnections
+from runtime.search.index.postgres.errors import failed
 from runtime.search.index.postgres.options import PostgresOptions
-from runtime.search.index.postgres.schema import CLEAR
-from runtime.search.index.postgres.stemming import Stems, to_postgres
+from runtime.search.index.postgres.text import stored
 from runtime.secrets.secret import Secret
 
 if TYPE_CHECKING:
+    from typing import Any
+
     import numpy as np
     from numpy.typing import NDArray
-
-_ON_THE_LOOP = 50
-"""Maximum number of texts whose words are counted without a thread."""
-_FOLD_EVERY = 50
-"""Number of writes after which their counts are added up; also done after the first write."""
-_log = structlog.get_logger("symbiont.index")
 
 
 async def open_postgres(place: IndexPlace, options: BaseModel) -> Index:
@@ -58,25 +60,13 @@ class PostgresIndex(Index):
     def __init__(self, server: IndexConnections, options: PostgresOptions) -> None:
         self.server = server
         self._options = options
-        self._stems = Stems()
         self._tokenizer = Tokenizer()
+        self._splitter = Tokenizer()
+        """Splits texts that are written, also in a thread; one call at a time."""
+        self._splitting = asyncio.Lock()
         self._model: str | None = None
         self._dimension: int | None = None
         self._token_version: str | None = None
-        self._sizes_are_new = False
-        self._writes = 0
-        self._building: asyncio.Task[None] | None = None
-        self._problem: str | None = None
-        self._closed = False
-
-    @property
-    def problem(self) -> str | None:
-        return self._problem
-
-    @property
-    def building(self) -> bool:
-        """True if an HNSW index is being considered or built."""
-        return self._building is not None
 
     async def versions(self) -> str:
         """Return the versions of PostgreSQL and pgvector."""
@@ -87,99 +77,81 @@ class PostgresIndex(Index):
         await self.server.look(lambda connection: connection.execute("SELECT"))
         return f"{self.server.shown}, schema {self.server.schema}"
 
-    async def tend(self) -> None:
-        if self._sizes_are_new:
-            return
-        self._sizes_are_new = await self.server.look(sizes.are_new)
-        if not self._sizes_are_new:
-            await self._write(sizes.renew)
-            if self.on_work is not None:
-                self.on_work()
-
-    async def parts(self, agent: str | None = None) -> Mapping[str, str]:
-        return await self.server.look(lambda connection: queries.parts(connection, agent))
+    async def parts(self, agent: str | None = None, names: Collection[str] | None = None) -> Mapping[str, str]:
+        return await self.server.look(lambda connection: queries.parts(connection, agent, names))
 
     async def put(self, part: str, agent: str, revision: str, entries: Sequence[IndexEntry]) -> IndexChange:
         fresh = await self._fresh(part, entries)
-        return await self._write(lambda connection: writes.put(connection, part, agent, revision, fresh))
+        return await self.server.write(lambda connection: writes.put(connection, part, agent, revision, fresh))
 
-    async def grow(self, part: str, agent: str, before: str | None, after: str, entries: Sequence[IndexEntry]) -> bool:
-        fresh = await self._fresh(part, entries)
-        old = None if before is None else to_postgres(before)
-        return await self._write(lambda connection: writes.grow(connection, part, agent, old, after, fresh))
+    async def append(self, appended: Sequence[AppendedEntries]) -> list[bool]:
+        fresh = [await self._fresh(part, entries) for part, *_, entries in appended]
+
+        async def work(connection: Any) -> list[bool]:
+            return [
+                await writes.append(connection, part, agent, before, after, new)
+                for (part, agent, before, after, _), new in zip(appended, fresh, strict=True)
+            ]
+
+        return await self.server.write(work)
 
     async def drop(self, parts: Sequence[str]) -> int:
-        return await self._write(lambda connection: writes.drop(connection, parts))
+        return await self.server.write(lambda connection: writes.drop(connection, parts))
 
     async def clear(self) -> None:
-        async def work(connection: Any) -> None:
-            await connection.execute(CLEAR)
-            await connection.execute(writes.FORGET_MODEL)
-
-        await self._write(work)
+        await self.server.write(writes.clear)
 
     async def use_model(self, model: str | None, dimension: int | None, token_bits: str | None = None) -> None:
-        self._model, self._dimension = model, dimension
+        self._model, self._dimension = stored(model), dimension
         # Bits belong to the model, whatever the version is called.
-        self._token_version = version = (
-            None if model is None or token_bits is None else to_postgres(f"{token_bits} of {model}")
-        )
-        if model is None:
-            return
+        self._token_version = None if token_bits is None else stored(f"{token_bits} of {model}")
+        if self._model is not None:
+            given = self._model, dimension, self._token_version
+            await self.server.write(lambda connection: writes.use_model(connection, *given))
 
-        async def look(connection: Any) -> tuple[bool, bool]:
-            found = await writes.model_of(connection)
-            other = tokens.differs(await tokens.version_of(connection), version)
-            return _differs(found, to_postgres(model), dimension), other
-
-        async def work(connection: Any) -> None:
-            other_model, _ = await look(connection)
-            if other_model:
-                await writes.forget_vectors(connection)
-            if tokens.differs(await tokens.version_of(connection), version):
-                await tokens.forget(connection)
-
-        if any(await self.server.read(look)):
-            await self._write(work)
-
-    async def pending(self, limit: int) -> Sequence[Pending]:
+    async def pending(self, limit: int) -> Sequence[PendingEntry]:
         if self._model is None:
             return ()
-        found = await self.server.look(lambda connection: queries.pending(connection, limit, self._token_version))
-        if not found and limit > 0:
-            self._build()
-        return found
+        return await self.server.read(lambda connection: queries.pending(connection, limit, self._token_version))
 
-    async def embedded(
-        self, vectors: Sequence[tuple[Pending, NDArray[np.float32]]], tokens: Sequence[bytes] | None = None
+    async def embed(
+        self, vectors: Sequence[tuple[PendingEntry, NDArray[np.float32]]], tokens: Sequence[bytes] | None = None
     ) -> int:
         model, version = self._model, self._token_version
         if model is None or not vectors:
             return 0
-        return await self._write(
-            lambda connection: writes.embed(connection, to_postgres(model), self._dimension, vectors, tokens, version)
+        return await self.server.write(
+            lambda connection: writes.embed(
+                connection, self.server.made.vector, model, self._dimension, vectors, tokens, version
+            )
         )
 
-    async def keyword(self, words_: Sequence[str], wanted: EntryFilter, limit: int) -> Matched:
-        return await self.server.read(
-            lambda connection: keyword_search.keyword(connection, self._tokenizer, self._stems, words_, wanted, limit)
+    async def keyword(self, words: Sequence[str], wanted: EntryFilter, limit: int) -> WordMatches:
+        return await self.server.look(
+            lambda connection: keyword_search.keyword(connection, self._tokenizer, words, wanted, limit)
         )
 
     async def nearest(
         self, vector: NDArray[np.float32], wanted: EntryFilter, limit: int, also: NDArray[np.int64] | None = None
-    ) -> Scored:
-        model = None if self._model is None else to_postgres(self._model)
-        return await self.server.read(
-            lambda connection: vectors.nearest(
-                connection, self._options, self.server.made, model, vector, wanted, limit, also
+    ) -> ScoredEntries:
+        async def work(connection: Any) -> ScoredEntries:
+            known = await queries.meta(connection)
+            stored_model = known.get(queries.MODEL)
+            dimension = None if stored_model is None else int(known[queries.DIMENSION])
+            if self._model not in {None, stored_model}:
+                dimension = None  # Another daemon uses another model.
+            version = self.server.made.vector
+            return await vector_search.nearest(
+                connection, self._options, version, dimension, vector, wanted, limit, also
             )
-        )
+
+        return await self.server.read(work)
 
     async def tokens(self, keys: NDArray[np.int64]) -> Sequence[bytes | None]:
         version = self._token_version
         if version is None:
             return [None] * len(keys)
-        return await self.server.look(lambda connection: tokens.read(connection, version, keys))
+        return await self.server.look(lambda connection: queries.tokens(connection, version, keys))
 
     async def neighbours(self, keys: NDArray[np.int64]) -> Neighbours:
         return await self.server.look(lambda connection: queries.neighbours(connection, keys))
@@ -195,75 +167,25 @@ class PostgresIndex(Index):
     async def authors(self, wanted: EntryFilter) -> Sequence[str]:
         return await self.server.look(lambda connection: queries.authors(connection, wanted))
 
-    async def stats(self, agent: str | None = None, user: str | None = None) -> IndexStats:
-        version = self._token_version
-        return await self.server.look(
-            lambda connection: queries.stats(connection, self.server.schema, agent, user, version)
-        )
+    async def stats(self, wanted: EntryFilter = EVERY_ENTRY) -> IndexStats:
+        given = self.server.schema, wanted, self._token_version
+        return await self.server.read(lambda connection: queries.stats(connection, *given))
 
     async def close(self) -> None:
-        if self._closed:
-            return
-        self._closed = True
-        if self._building is not None:
-            self._building.cancel()
-            await asyncio.gather(self._building, return_exceptions=True)
         await self.server.close()
         self._tokenizer.close()
-        self._stems.close()
-
-    async def _write(self, work: Work[T]) -> T:
-        self._writes += 1
-        folds = self._writes % _FOLD_EVERY == 1
-
-        async def both(connection: Any) -> T:
-            result = await work(connection)
-            if folds:
-                await writes.fold(connection)
-            return result
-
-        return await self.server.write(both)
+        self._splitter.close()
 
     async def _fresh(self, part: str, entries: Sequence[IndexEntry]) -> dict[str, writes.NewEntry]:
-        texts = [(entry.text, about(entry.author, entry.time)) for entry in entries]
+        self.server.check()
+        texts = [text for entry in entries for text in (entry.text, about(entry.author, entry.time))]
 
         def work() -> dict[str, writes.NewEntry]:
-            return writes.fresh_of(entries, self._stems.counted(texts), part)
+            words = self._splitter.split(texts)
+            return writes.fresh_of(entries, zip(words[::2], words[1::2], strict=True), part)
 
-        self.server.check()
         try:
-            return await asyncio.to_thread(work) if len(entries) > _ON_THE_LOOP else work()
+            async with self._splitting:
+                return await asyncio.to_thread(work)
         except UnicodeEncodeError as error:
-            raise self.server.failed(error) from None
-
-    def _build(self) -> None:
-        """Build the HNSW index in the background if needed."""
-        if self._building is None and not self._closed:
-            self._building = asyncio.create_task(self._keep_graph(), name=f"HNSW of {self.server.schema}")
-
-    async def _keep_graph(self) -> None:
-        try:
-            stats = await self.stats()
-            if stats.dimension is None or stats.embedded < hnsw.FROM_VECTORS:
-                return
-            graph = hnsw.graph_of(self._options, stats.dimension, self.server.made)
-            if not await self.server.look(lambda connection: hnsw.settled(connection, graph)):
-                await self._make(graph, stats.embedded)
-            self._problem = None
-        except (IndexFailed, asyncpg.PostgresError, asyncpg.InterfaceError, OSError, ValueError) as error:
-            reason = error.line() if isinstance(error, IndexFailed) else self.server.failed(error).line()
-            self._problem = f"no HNSW index could be built, so all vectors are compared: {reason}"
-            _log.warning("hnsw_build_failed", reason=reason)
-        finally:
-            self._building = None
-
-    async def _make(self, graph: hnsw.Graph | None, vectors: int) -> None:
-        async with self.server.alone() as connection:
-            made = await hnsw.build(connection, self.server.schema, graph)
-        if made and graph is not None:
-            _log.info("hnsw_built", index=self.server.shown, vectors=vectors, named=graph.name)
-
-
-def _differs(found: tuple[str, int] | None, model: str, dimension: int | None) -> bool:
-    """True if there are vectors of another model, or of another dimension if that is given."""
-    return found is not None and (found[0] != model or dimension not in {None, found[1]})
+            raise failed(error, self.server.shown) from None

@@ -43,14 +43,6 @@ class PostgresOptions(GroupModel):
         description="Minimum number of candidates during an HNSW search: more candidates find more and take "
         "longer. A search for more hits uses as many candidates as hits.",
     )
-    m: int = Field(default=16, ge=2, le=100, description="Neighbours of a vector in HNSW's graph.")
-    ef_construction: int = Field(
-        default=64,
-        ge=4,
-        le=1000,
-        description="Candidates while HNSW's graph is built, at least twice `m`. If this or `m` is changed, the "
-        "graph is rebuilt.",
-    )
     pool: int = Field(default=4, ge=1, le=100, description="Maximum number of connections to the server.")
     timeout: Duration = Field(
         default=timedelta(seconds=30),

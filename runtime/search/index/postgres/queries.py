@@ -2,64 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from runtime.search.entry import EntryFilter, IndexEntry
 from runtime.search.index.embedded.schema import EPOCH, microseconds
-from runtime.search.index.index import WHOLE_ID, IndexStats, Neighbours, Pending
+from runtime.search.index.index import WHOLE_ID, IndexStats, Neighbours, PendingEntry
 from runtime.search.index.postgres.filters import Where
-from runtime.search.index.postgres.stemming import from_postgres, to_postgres
+from runtime.search.index.postgres.text import from_postgres, stored, to_postgres
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_PENDING = """
-WITH found AS (
-    (SELECT key, time, 0 AS since FROM waiting ORDER BY time DESC, key LIMIT $1)
-    UNION ALL (
-        SELECT key, time, 1 FROM waiting_tokens WHERE EXISTS (
-            SELECT FROM meta WHERE name = 'tokens' AND value IN ('', $2)
-        ) ORDER BY time DESC, key LIMIT $1
-    )
-)
-SELECT id, hash, text FROM found JOIN entries USING (key) ORDER BY since, time DESC, key LIMIT $1"""
-_NEIGHBOURS = "SELECT key, before, after, author, time, asks, text_size FROM places WHERE key = ANY($1::bigint[])"
+MODEL: Final = "model"
+DIMENSION: Final = "dimension"
+TOKEN_BITS: Final = "token bits"  # noqa: S105 - no secret
+"""Names in `meta`: the model and dimension of the vectors, and the version of the token bits."""
+
+_WAITING = """
+SELECT f.id, e.hash, e.text FROM entry_facts f JOIN entries e USING (key) WHERE {waits}
+ORDER BY f.time DESC, key LIMIT $1"""
+_NEIGHBOURS = "SELECT key, before, after, author, time, asks, words FROM entry_facts WHERE key = ANY($1::bigint[])"
 _ENTRIES = """
-SELECT e.key, e.id, p.agent, p."user", p.project, p.type, p.time, p.source, e.tags, e.text, e.hash, p.author, e."group",
-    p."order", parts.name, e.line, e.rest, e.other_sources, p.subject, c.replaces, c.retracts
-FROM entries e JOIN places p USING (key) LEFT JOIN changes c USING (key) JOIN parts ON parts.key = e.part
-WHERE e.key = ANY($1::bigint[])"""
-_NEWEST = """
-WITH found AS (
-    (SELECT key, time FROM places p WHERE {where} AND {older}
-        ORDER BY time DESC FETCH FIRST ({limit}::bigint) ROWS WITH TIES)
-    UNION ALL SELECT key, time FROM places p WHERE {where} AND {tied}
-)
-SELECT key FROM found JOIN entries e USING (key) ORDER BY time DESC, e.id COLLATE "C" DESC LIMIT {limit}::bigint"""
-"""Ids are stored with the texts: they are read only for entries that may be among the newest."""
+SELECT e.key, f.id, f.agent, f."user", f.project, f.type, f.time, f.source, f.tags, e.text, e.hash, f.author,
+    e."group", f."order", p.name AS part, e.line, e.rest, f.other_sources, f.subject, f.replaces, f.retracts
+FROM entries e JOIN entry_facts f USING (key) JOIN parts p ON p.key = e.part WHERE e.key = ANY($1::bigint[])"""
+_TOKENS = """
+SELECT key, bits FROM tokens WHERE key = ANY($1::bigint[])
+AND EXISTS (SELECT FROM meta WHERE name = 'token bits' AND value = $2)"""
 _STATS = """
-SELECT (SELECT coalesce(sum(entries), 0)::bigint FROM totals p WHERE {scope}), (SELECT count(*) FROM waiting{waiting}),
-    (SELECT value FROM meta WHERE name = 'model'), (SELECT value FROM meta WHERE name = 'dimension'),
-    EXISTS (SELECT FROM meta WHERE name = 'tokens' AND value = $2), (SELECT count(*) FROM waiting_tokens{waiting}),
-    (SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c
-        WHERE relnamespace = to_regnamespace($1) AND relkind = 'r')"""
+SELECT count(*), count(*) FILTER (WHERE embedded), count(*) FILTER (WHERE embedded AND tokenized),
+    (SELECT sum(pg_total_relation_size(c.oid))::bigint FROM pg_class c
+        WHERE relnamespace = to_regnamespace($1) AND relkind = 'r')
+FROM entry_facts f WHERE {where}"""
 
 
-async def parts(connection: Any, agent: str | None) -> dict[str, str]:
+async def meta(connection: Any) -> dict[str, str]:
+    """Return what is known of the index as a whole."""
+    return dict(await connection.fetch("SELECT name, value FROM meta"))
+
+
+async def parts(connection: Any, agent: str | None, names: Collection[str] | None) -> dict[str, str]:
     """See `Index.parts`."""
-    where = Where().scope(agent, None)
-    rows = await connection.fetch(f"SELECT name, revision FROM parts p WHERE {where.sql}", *where.values)  # noqa: S608
+    listed = None if names is None else list(map(to_postgres, names))
+    sql = (
+        "SELECT name, revision FROM parts WHERE agent = coalesce($1, agent) AND ($2::text[] IS NULL OR name = ANY($2))"
+    )
+    rows = await connection.fetch(sql, stored(agent), listed)
     return {from_postgres(name): from_postgres(revision) for name, revision in rows}
 
 
-async def pending(connection: Any, limit: int, version: str | None) -> list[Pending]:
+async def pending(connection: Any, limit: int, version: str | None) -> list[PendingEntry]:
     """See `Index.pending`. `version`: of token bits that are wanted."""
-    rows = await connection.fetch(_PENDING, max(limit, 0), version)
-    return [Pending(*map(from_postgres, row)) for row in rows]
+    rows = await connection.fetch(_WAITING.format(waits="NOT embedded"), max(limit, 0))
+    if version is not None and len(rows) < limit and (await meta(connection)).get(TOKEN_BITS) == version:
+        sql = _WAITING.format(waits="embedded AND NOT tokenized")
+        rows += await connection.fetch(sql, limit - len(rows))
+    return [PendingEntry(*map(from_postgres, row)) for row in rows]
 
 
 async def neighbours(connection: Any, keys: NDArray[np.int64]) -> Neighbours:
@@ -73,9 +75,15 @@ async def neighbours(connection: Any, keys: NDArray[np.int64]) -> Neighbours:
     return Neighbours(before, after, author, time, asks, words, list(map(from_postgres, numbers)))
 
 
+async def tokens(connection: Any, version: str, keys: NDArray[np.int64]) -> Sequence[bytes | None]:
+    """See `Index.tokens`. `version`: of token bits that are wanted."""
+    found = dict(await connection.fetch(_TOKENS, keys.tolist(), version))
+    return [found.get(key) for key in keys.tolist()]
+
+
 async def entries(connection: Any, keys: Sequence[int]) -> Mapping[int, IndexEntry]:
     """See `Index.entries`."""
-    found = {row[0]: _entry(row) for row in await connection.fetch(_ENTRIES, list(keys))}
+    found = {row["key"]: _entry(row) for row in await connection.fetch(_ENTRIES, list(keys))}
     return {key: found[key] for key in keys if key in found}
 
 
@@ -85,90 +93,41 @@ async def newest(
     """See `Index.newest`."""
     where = Where(limit).wanted(wanted)
     if begins:
-        alike = "id = ?::text" if len(begins) == WHOLE_ID else "starts_with(id, ?::text)"
-        where.add(f"p.key IN (SELECT key FROM entries WHERE {alike})", to_postgres(begins))  # noqa: S608
-    older, tied = "true", "false"
+        where.add("f.id = ?::text" if len(begins) == WHOLE_ID else "starts_with(f.id, ?::text)", to_postgres(begins))
     if before is not None:
-        time, name = f"${len(where.values) + 1}::bigint", f"${len(where.values) + 2}::text"
-        where.values += [microseconds(before[0]), to_postgres(before[1])]
-        older = f"p.time < {time}"
-        tied = f'p.time = {time} AND (SELECT id FROM entries WHERE key = p.key) COLLATE "C" < {name}'  # noqa: S608
-    sql = _NEWEST.format(where=where.sql, older=older, tied=tied, limit="$1")
+        where.values.append(microseconds(before[0]))
+        time = f"${len(where.values)}::bigint"
+        where.add(f'(f.time, f.id COLLATE "C") < ({time}, ?::text COLLATE "C")', to_postgres(before[1]))
+    sql = f'SELECT key FROM entry_facts f WHERE {where.sql} ORDER BY time DESC, id COLLATE "C" DESC LIMIT $1'  # noqa: S608
     keys = [row[0] for row in await connection.fetch(sql, *where.values)]
     return list((await entries(connection, keys)).values())
 
 
 def _entry(row: Any) -> IndexEntry:
-    (
-        _,
-        identity,
-        agent,
-        user,
-        project,
-        kind,
-        time,
-        source,
-        tags,
-        text,
-        hashed,
-        author,
-        group,
-        order,
-        part,
-        line,
-        rest,
-        other_sources,
-        subject,
-        replaces,
-        retracts,
-    ) = row
-    return IndexEntry(
-        id=from_postgres(identity),
-        agent=from_postgres(agent),
-        user=from_postgres(user),
-        project=_maybe(project),
-        type=from_postgres(kind),
-        time=EPOCH + timedelta(microseconds=time),
-        source=_maybe(source),
-        tags=tuple(map(from_postgres, tags)),
-        text=from_postgres(text),
-        hash=from_postgres(hashed),
-        author=_maybe(author),
-        group=from_postgres(group),
-        order=order,
-        part=from_postgres(part),
-        line=line,
-        rest=from_postgres(rest),
-        other_sources=tuple(map(from_postgres, other_sources)),
-        subject=_maybe(subject),
-        replaces=_maybe(replaces),
-        retracts=_maybe(retracts),
-    )
+    fields: dict[str, Any] = dict(row)
+    del fields["key"]
+    for name, value in fields.items():
+        if isinstance(value, str):
+            fields[name] = from_postgres(value)
+    fields["time"] = EPOCH + timedelta(microseconds=fields["time"])
+    for name in ("tags", "other_sources"):
+        fields[name] = tuple(map(from_postgres, fields[name]))
+    return IndexEntry(**fields)
 
 
 async def authors(connection: Any, wanted: EntryFilter) -> list[str]:
-    """See `Index.authors`. The authors of an agent or a user are found without reading entries."""
-    if wanted == EntryFilter(agent=wanted.agent, user=wanted.user):
-        table, having = "totals", "HAVING sum(entries) > 0"
-    else:
-        table, having = "places", ""
+    """See `Index.authors`."""
     where = Where().wanted(wanted)
-    sql = f"SELECT author FROM {table} p WHERE author IS NOT NULL AND {where.sql} GROUP BY author {having}"  # noqa: S608
-    return sorted(from_postgres(row[0]) for row in await connection.fetch(sql, *where.values))
+    sql = f"SELECT DISTINCT author FROM entry_facts f WHERE author IS NOT NULL AND {where.sql}"  # noqa: S608
+    return sorted(from_postgres(author) for (author,) in await connection.fetch(sql, *where.values))
 
 
-async def stats(connection: Any, schema: str, agent: str | None, user: str | None, version: str | None) -> IndexStats:
+async def stats(connection: Any, schema: str, wanted: EntryFilter, version: str | None) -> IndexStats:
     """See `Index.stats`. `version`: of token bits, the one in use."""
-    where = Where(schema, version).scope(agent, user)
-    waiting = f" JOIN places p USING (key) WHERE {where.sql}" if where.values[2:] else ""
-    row = await connection.fetchrow(_STATS.format(scope=where.sql, waiting=waiting), *where.values)
-    total, waits, model, dimension, has_tokens, without_tokens, size = row
-    embedded = total - waits
-    if not embedded or model is None or dimension is None:
-        return IndexStats(total, embedded, None, None, size)
-    tokenized = embedded - without_tokens if has_tokens else 0
-    return IndexStats(total, embedded, from_postgres(model), int(dimension), size, tokenized)
-
-
-def _maybe(text: str | None) -> str | None:
-    return None if text is None else from_postgres(text)
+    where = Where(schema).wanted(wanted)
+    entries_, embedded, tokenized, size = await connection.fetchrow(_STATS.format(where=where.sql), *where.values)
+    known = await meta(connection)
+    if not embedded or MODEL not in known:
+        return IndexStats(entries_, embedded, None, None, size)
+    tokenized *= version is not None and known.get(TOKEN_BITS) == version
+    return IndexStats(entries_, embedded, from_postgres(known[MODEL]), int(known[DIMENSION]), size, tokenized)

@@ -9,130 +9,56 @@ from typing import Any, NamedTuple
 import asyncpg
 
 from runtime.search.errors import IndexFailed
-from runtime.search.index.postgres import sizes
-from runtime.search.index.postgres.stemming import code
+from runtime.search.index.postgres.text import code, quoted
 
-VERSION = "3"
-"""Stored in `meta`: tables of another version are dropped and created again. Tables that are only added leave it as it
-is, so that a program without them works beside this one."""
+VERSION = "4"
+"""Stored in `meta`: tables of another version are dropped and created again."""
 
-_TABLES = ("meta", "parts", "entries", "places", "words", "vectors", "waiting", "totals", "changes")
-_ADDED_TABLES = ("tokens", "waiting_tokens")
-_CONTENT = ", ".join(table for table in _TABLES if table != "meta")
-
-MAKE = """
+TABLES = """
 CREATE TABLE meta (name text PRIMARY KEY, value text NOT NULL);
 CREATE SEQUENCE keys START {first};
 CREATE TABLE parts (
     key bigint PRIMARY KEY DEFAULT nextval('keys'), name text NOT NULL, agent text NOT NULL, revision text NOT NULL
 );
-CREATE INDEX parts_of_name ON parts USING hash (name);
-CREATE INDEX parts_of_agent ON parts USING hash (agent);
+CREATE INDEX parts_by_name ON parts USING hash (name);
+CREATE INDEX parts_by_agent ON parts USING hash (agent);
 CREATE TABLE entries (
-    key bigint PRIMARY KEY, id text NOT NULL, hash text NOT NULL, says bytea NOT NULL, stands bytea NOT NULL,
-    part bigint NOT NULL, circle bigint, text text NOT NULL, "group" text NOT NULL, line bigint, rest text NOT NULL,
-    other_sources text[] NOT NULL, tags text[] NOT NULL
+    key bigint PRIMARY KEY, hash text NOT NULL, content bytea NOT NULL, position bytea NOT NULL, part bigint NOT NULL,
+    text text NOT NULL, "group" text NOT NULL, line bigint, rest text NOT NULL, words tsvector NOT NULL
 );
-CREATE INDEX entries_of_id ON entries USING hash (id);
-CREATE INDEX entries_of_part ON entries (part);
-CREATE TABLE places (
-    key bigint PRIMARY KEY, agent text NOT NULL, "user" text NOT NULL, project text, type text NOT NULL, source text,
-    other_sources bigint[] NOT NULL, author text, time bigint NOT NULL, "order" bigint NOT NULL,
-    tags bigint[] NOT NULL, asks boolean NOT NULL,
-    circle bigint, before bigint NOT NULL DEFAULT 0, after bigint NOT NULL DEFAULT 0,
-    text_size integer NOT NULL, about_size integer NOT NULL, size integer NOT NULL,
-    subject text, hidden boolean NOT NULL DEFAULT false
+CREATE INDEX entries_by_part ON entries (part);
+CREATE INDEX entries_by_word ON entries USING gin (words);
+CREATE TABLE entry_facts (
+    key bigint PRIMARY KEY REFERENCES entries ON DELETE CASCADE, id text NOT NULL, agent text NOT NULL,
+    "user" text NOT NULL, project text, type text NOT NULL, time bigint NOT NULL, "order" bigint NOT NULL, source text,
+    other_sources text[] NOT NULL, tags text[] NOT NULL, author text, subject text, replaces text, retracts text,
+    asks boolean NOT NULL, words integer NOT NULL, neighbour_group bigint, before bigint NOT NULL,
+    after bigint NOT NULL, embedded boolean NOT NULL, tokenized boolean NOT NULL
 ) WITH (fillfactor = 85);
-CREATE INDEX places_of_circle ON places (circle, time, "order") WHERE circle IS NOT NULL;
-CREATE INDEX places_of_agent ON places USING hash (agent);
-CREATE INDEX places_of_user ON places USING hash ("user");
-CREATE INDEX places_of_subject ON places USING hash (subject);
-CREATE INDEX places_of_project ON places USING hash (project);
-CREATE INDEX places_of_source ON places USING hash (source);
-CREATE INDEX places_of_other_source ON places USING gin (other_sources);
-CREATE INDEX places_of_tag ON places USING gin (tags);
-CREATE TABLE words (key bigint PRIMARY KEY, words tsvector NOT NULL, often jsonb NOT NULL);
-CREATE INDEX words_of ON words USING gin (words);
-CREATE TABLE vectors (key bigint PRIMARY KEY, vector vector NOT NULL);
+CREATE INDEX entry_facts_by_id ON entry_facts USING hash (id);
+CREATE INDEX entry_facts_by_agent ON entry_facts USING hash (agent);
+CREATE INDEX entry_facts_by_user ON entry_facts USING hash ("user");
+CREATE INDEX entry_facts_by_subject ON entry_facts USING hash (subject);
+CREATE INDEX entry_facts_by_replaced ON entry_facts USING hash (replaces);
+CREATE INDEX entry_facts_by_retracted ON entry_facts USING hash (retracts);
+CREATE INDEX entry_facts_by_group ON entry_facts (neighbour_group) WHERE neighbour_group IS NOT NULL;
+CREATE INDEX entry_facts_without_vector ON entry_facts (time DESC, key) WHERE NOT embedded;
+CREATE INDEX entry_facts_without_tokens ON entry_facts (time DESC, key) WHERE embedded AND NOT tokenized;
+CREATE TABLE vectors (key bigint PRIMARY KEY REFERENCES entries ON DELETE CASCADE, vector vector NOT NULL);
 ALTER TABLE vectors ALTER COLUMN vector SET STORAGE MAIN;
-CREATE TABLE waiting (key bigint PRIMARY KEY, time bigint NOT NULL);
-CREATE INDEX waiting_newest ON waiting (time DESC, key);
-CREATE TABLE changes (key bigint PRIMARY KEY, replaces text, retracts text);
-CREATE INDEX changes_replaces ON changes USING hash (replaces);
-CREATE INDEX changes_retracts ON changes USING hash (retracts);
-CREATE TABLE totals (
-    agent text NOT NULL, "user" text NOT NULL, author text, entries bigint NOT NULL, size bigint NOT NULL
-);
-CREATE FUNCTION add_totals() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    IF TG_OP <> 'INSERT' THEN
-        INSERT INTO {schema}.totals
-        SELECT agent, "user", author, -count(*), -sum(size) FROM stale GROUP BY agent, "user", author;
-    END IF;
-    IF TG_OP <> 'DELETE' THEN
-        INSERT INTO {schema}.totals
-        SELECT agent, "user", author, count(*), sum(size) FROM fresh GROUP BY agent, "user", author;
-    END IF;
-    RETURN NULL;
-END $$;
-CREATE TRIGGER put AFTER INSERT ON places REFERENCING NEW TABLE AS fresh
-    FOR EACH STATEMENT EXECUTE FUNCTION add_totals();
-CREATE TRIGGER changed AFTER UPDATE ON places REFERENCING OLD TABLE AS stale NEW TABLE AS fresh
-    FOR EACH STATEMENT EXECUTE FUNCTION add_totals();
-CREATE TRIGGER removed AFTER DELETE ON places REFERENCING OLD TABLE AS stale
-    FOR EACH STATEMENT EXECUTE FUNCTION add_totals();
-"""
-"""A key is never reused: keys of recreated tables begin above all earlier ones.
-
-`words` has each entry's stems without positions, and in `often` the counts of stems that occur more than once: counts
-of the text times 2^32, plus those of the metadata. `places` has the filtered columns, the neighbours, and the number of
-words; a `circle` is an agent's group, and `tags` and `other_sources` are hashes, so that their length does not matter
-to an index. `changes` has the entries that replace or retract others, and `places.hidden` follows from it (see
-`runtime.memory.succession`). `totals` has what was added and removed, so that no search counts entries.
-"""
-
-MAKE_TOKENS = """
-CREATE TABLE tokens (key bigint PRIMARY KEY, bits bytea NOT NULL) WITH (toast_tuple_target = 8160);
+CREATE TABLE tokens (
+    key bigint PRIMARY KEY REFERENCES entries ON DELETE CASCADE, bits bytea NOT NULL
+) WITH (toast_tuple_target = 8160);
 ALTER TABLE tokens ALTER COLUMN bits SET STORAGE EXTERNAL;
-CREATE TABLE waiting_tokens (key bigint PRIMARY KEY, time bigint NOT NULL);
-CREATE INDEX waiting_tokens_newest ON waiting_tokens (time DESC, key);
-CREATE OR REPLACE FUNCTION forget_tokens() RETURNS trigger LANGUAGE plpgsql
-    SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
-BEGIN
-    IF TG_OP = 'TRUNCATE' THEN
-        TRUNCATE {schema}.tokens, {schema}.waiting_tokens;
-    ELSE
-        DELETE FROM {schema}.tokens t USING stale WHERE t.key = stale.key;
-        DELETE FROM {schema}.waiting_tokens w USING stale WHERE w.key = stale.key;
-    END IF;
-    RETURN NULL;
-END $$;
-CREATE OR REPLACE FUNCTION want_tokens() RETURNS trigger LANGUAGE plpgsql
-    SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
-BEGIN
-    INSERT INTO {schema}.waiting_tokens (key, time)
-    SELECT key, time FROM embedded e WHERE EXISTS (SELECT FROM {schema}.meta WHERE name = 'tokens')
-        AND EXISTS (SELECT FROM {schema}.vectors v WHERE v.key = e.key)
-        AND NOT EXISTS (SELECT FROM {schema}.tokens t WHERE t.key = e.key)
-    ON CONFLICT (key) DO NOTHING;
-    RETURN NULL;
-END $$;
-CREATE TRIGGER removed_tokens AFTER DELETE ON places REFERENCING OLD TABLE AS stale
-    FOR EACH STATEMENT EXECUTE FUNCTION forget_tokens();
-CREATE TRIGGER cleared_tokens AFTER TRUNCATE ON places FOR EACH STATEMENT EXECUTE FUNCTION forget_tokens();
-CREATE TRIGGER changed_tokens AFTER INSERT ON waiting REFERENCING NEW TABLE AS stale
-    FOR EACH STATEMENT EXECUTE FUNCTION forget_tokens();
-CREATE TRIGGER missing_tokens AFTER DELETE ON waiting REFERENCING OLD TABLE AS embedded
-    FOR EACH STATEMENT EXECUTE FUNCTION want_tokens();
 """
-"""Added to tables that an earlier program made, and kept right by triggers, because that program may still write to the
-others: bits of removed entries and of earlier texts are deleted, and entries whose vector was stored without them are
-noted in `waiting_tokens`. `tokens` has bits only of entries in `vectors`. They are in the rows themselves, which takes
-half the time to read of values stored aside, and are not compressed because that gains nothing. The functions use the
-indexes whatever the planner expects: their plans are kept, and may be made while the tables are empty.
+"""A key is never reused: keys of recreated tables begin above all earlier ones. `entry_facts` is narrow, because
+filters read it: `neighbour_group` is a hash of an agent's group, `before` and `after` are the keys of the neighbours,
+`words` is the number of words. `vectors` gets its HNSW index with the first vector, whose dimension it needs. Token
+bits are in the rows themselves, which takes half the time to read of values stored aside, and are not compressed
+because that gains nothing.
 """
 
-CLEAR = f"TRUNCATE {_CONTENT}"
+NAMES = frozenset({"meta", "parts", "entries", "entry_facts", "vectors", "tokens"})
 
 
 class CreatedTables(NamedTuple):
@@ -159,24 +85,17 @@ async def ready(connection: Any, schema: str, name: str, shown: str) -> CreatedT
             dropped = state
             if state is not None:
                 await _drop(connection, schema)
-            await connection.execute(MAKE.format(schema=quoted(schema), first=int(time.time() * 1000) << 8))
+            await connection.execute(TABLES.format(first=int(time.time() * 1000) << 8))
             await connection.executemany(
                 "INSERT INTO meta (name, value) VALUES ($1, $2)",
-                [("product", "symbiont index"), ("version", VERSION), ("of", name), sizes.NOTHING_TO_RENEW],
+                [("product", "symbiont index"), ("version", VERSION), ("of", name)],
             )
-        if await connection.fetchval("SELECT to_regclass($1)", f"{quoted(schema)}.tokens") is None:
-            await connection.execute(MAKE_TOKENS.format(schema=quoted(schema)))
     return CreatedTables(version, where, dropped)
 
 
 def lock_of(schema: str) -> int:
     """Return the advisory lock of writers to the schema."""
     return code(f"symbiont index {schema}")
-
-
-def quoted(name: str) -> str:
-    """Return a quoted SQL name."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 _EXTENSION = (
@@ -255,8 +174,7 @@ async def _state(connection: Any, schema: str, name: str, shown: str) -> str | N
         )
     if meta.get("version") != VERSION:
         return f"its tables have version {meta.get('version')}, not {VERSION}"
-    added = found.intersection(_ADDED_TABLES)
-    missing = [table for table in (*_TABLES, *(_ADDED_TABLES if added else ())) if table not in found]
+    missing = sorted(NAMES - found)
     return f"tables are missing: {', '.join(missing)}" if missing else ""
 
 
@@ -270,5 +188,3 @@ async def _drop(connection: Any, schema: str) -> None:
             relkind,
         ):
             await connection.execute(f"DROP {kind} IF EXISTS {quoted(schema)}.{quoted(row[0])} CASCADE")
-    for function in ("add_totals", "forget_tokens", "want_tokens"):
-        await connection.execute(f"DROP FUNCTION IF EXISTS {quoted(schema)}.{function} CASCADE")

@@ -8,17 +8,16 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import structlog
 
-from runtime.search.entry import EntryFilter
+from dslc.blocks.values.quantity import format_duration
 from runtime.search.errors import IndexFailed
-from runtime.search.index.qdrant.point import INDEXED, among, filter_of
+from runtime.search.index.qdrant.point import EMBEDDED, INDEXED, NEAREST, WORDS
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
     from qdrant_client import AsyncQdrantClient, models
 
 T = TypeVar("T")
@@ -26,10 +25,12 @@ log = structlog.get_logger("symbiont.index")
 
 AT_ONCE: Final = 256
 """Maximum number of points written, deleted or read in one call."""
+MOST_VALUES: Final = 10_000
+"""Maximum number of authors that are listed."""
 _TRIES: Final = 2
 """Errors of a reused connection that the server may have closed: the call is repeated once."""
 _SHOWN: Final = 200
-_OWNER, _MODEL, _MADE = "symbiont_index", "symbiont_model", "symbiont_made"
+_OWNER, _MADE = "symbiont_index", "symbiont_made"
 _RECOVERS = "nothing is lost: it continues automatically when the server answers again"
 
 
@@ -69,160 +70,185 @@ class Collection:
         except CollectionGone:
             return None
 
-    async def prepare(self, model: str, dimension: int, *, known: bool) -> bool:
-        """Create or check the collection for the vectors of this model, with its payload indexes, which are created
-        before any point. Returns True if the collection itself names this model. `known`: its content is known to be
-        ours.
+    async def prepare(self) -> bool:
+        """Create the collection, or check that it is that of this index; True if it was created.
 
-        A collection that was created for this index is created again for another model or dimension. Another one is
-        used if it fits and is empty, and never deleted.
+        A collection of another memory, or one with other data, is refused. An empty one that fits is used, and never
+        deleted.
         """
         info = await self.look()
         said = {} if info is None else info.config.metadata or {}
-        if info is not None:
-            mine = said.get(_OWNER) == self._server.owner
-            if said.get(_OWNER) not in {None, self._server.owner}:
-                raise IndexFailed(
-                    f"{self.shown} is the index of another memory, {said[_OWNER]}",
-                    hint='name another one for this memory: `collection "…"`',
-                )
-            wrong = _misfit(info, dimension)
-            if mine and said.get(_MADE) and (wrong or said.get(_MODEL) != model):
-                log.info("collection_recreated", collection=self._name, reason=wrong or "the model has changed")
-                await self._call(lambda: self._client.delete_collection(self._name))
-                info = None
-            elif wrong:
-                raise IndexFailed(
-                    f"{self.shown} {wrong}, and the embedding {model} returns vectors of {dimension} numbers",
-                    hint='name another `collection "…"`, or delete this one on the server if it is unused: it was '
-                    "not created here, so it is left alone",
-                )
-            else:
-                await self._take_over(model, said, mine=mine or known)
         if info is None:
-            await self._make(model, dimension)
-        await self._index({} if info is None else info.payload_schema)
-        return said.get(_OWNER) == self._server.owner and said.get(_MODEL) == model
-
-    async def _make(self, model: str, dimension: int) -> None:
-        from qdrant_client import models
-
-        params = models.VectorParams(size=dimension, distance=models.Distance.COSINE)
-        said = {_OWNER: self._server.owner, _MODEL: model, _MADE: True}
-        await self._call(
-            lambda: self._client.create_collection(self._name, vectors_config=params, metadata=said), created=True
-        )
-
-    async def _take_over(self, model: str, said: Mapping[str, Any], *, mine: bool) -> None:
-        """Use an existing collection that fits."""
-        if mine and said.get(_MODEL) == model:
-            return
-        if not mine and (count := await self.count()):
+            await self._make()
+        elif said.get(_OWNER) not in {None, self._server.owner}:
             raise IndexFailed(
-                f"{self.shown} contains {count} points of other data",
-                hint='name another one: `collection "…"`',
+                f"{self.shown} is the index of another memory, {said[_OWNER]}",
+                hint='name another one for this memory: `collection "…"`',
             )
-        if mine and said.get(_MODEL) is not None:
-            await self.empty()
-        now = {_OWNER: self._server.owner, _MODEL: model}
-        await self._call(lambda: self._client.update_collection(self._name, metadata=now))
-
-    async def _index(self, there: Mapping[str, Any]) -> None:
-        from qdrant_client import models
-
+        elif said.get(_OWNER) is None:
+            if WORDS not in (info.config.params.sparse_vectors or {}) or isinstance(
+                info.config.params.vectors, models_of().VectorParams
+            ):
+                raise IndexFailed(
+                    f"{self.shown} was not created here, and lacks the sparse vector `{WORDS}` or has an unnamed one",
+                    hint='name another one: `collection "…"`',
+                )
+            if count := (await self._call(lambda: self._client.count(self._name, exact=True))).count:
+                raise IndexFailed(
+                    f"{self.shown} contains {count} points of other data",
+                    hint='name another one: `collection "…"`',
+                )
+            await self._call(lambda: self._client.update_collection(self._name, metadata={_OWNER: self._server.owner}))
+        there: Mapping[str, Any] = {} if info is None else info.payload_schema
         for name, kind in INDEXED.items():
             if name not in there:
-                schema = models.PayloadSchemaType(kind)
-                await self._call(
-                    lambda name=name, schema=schema: self._client.create_payload_index(  # type: ignore[misc]
-                        self._name, field_name=name, field_schema=schema, wait=True
-                    )
-                )
+                schema = models_of().PayloadSchemaType(kind)
+                await self._call(partial(self._client.create_payload_index, self._name, name, schema, wait=True))
+        return info is None
 
-    async def count(self) -> int:
-        """Return the exact number of points."""
-        return (await self._call(lambda: self._client.count(self._name, exact=True))).count
+    async def _make(self) -> None:
+        models = models_of()
+        await self._call(
+            lambda: self._client.create_collection(
+                self._name,
+                vectors_config={},
+                sparse_vectors_config={WORDS: models.SparseVectorParams()},
+                metadata={_OWNER: self._server.owner, _MADE: True},
+            ),
+            created=True,
+        )
 
-    async def upsert(self, points: Sequence[tuple[str, NDArray[np.float32], Mapping[str, Any]]]) -> None:
-        """Write these points: id, vector and payload; return when they can be found."""
-        from qdrant_client import models
-
-        for begin in range(0, len(points), AT_ONCE):
-            made = [
-                models.PointStruct(id=name, vector=vector.tolist(), payload=dict(payload))
-                for name, vector, payload in points[begin : begin + AT_ONCE]
-            ]
-            await self._call(lambda made=made: self._client.upsert(self._name, points=made, wait=True))  # type: ignore[misc]
-
-    async def repair(self, delete: Sequence[str], payloads: Mapping[str, Mapping[str, Any]]) -> None:
-        """Delete these points, and replace the payload of those."""
-        from qdrant_client import models
-
-        operations: list[Any] = [
-            models.OverwritePayloadOperation(overwrite_payload=models.SetPayload(payload=dict(payload), points=[name]))
-            for name, payload in payloads.items()
-        ]
-        if delete:
-            operations.append(models.DeleteOperation(delete=models.PointIdsList(points=list(delete))))
-        if operations:
-            await self._call(lambda: self._client.batch_update_points(self._name, operations, wait=True))
-
-    async def empty(self) -> None:
-        """Delete every point."""
-        from qdrant_client import models
-
-        every = models.FilterSelector(filter=models.Filter())
-        await self._call(lambda: self._client.delete(self._name, points_selector=every, wait=True))
-
-    async def forget(self, *, known: bool) -> None:
-        """Delete this index's data, and the collection itself if it was created for it. `known`: as in `prepare`."""
+    async def forget(self) -> None:
+        """Delete the collection, or every point if it was not created for this index."""
         info = await self.look()
         said = {} if info is None else info.config.metadata or {}
         if said.get(_OWNER) == self._server.owner and said.get(_MADE):
             await self._call(lambda: self._client.delete_collection(self._name))
-        elif info is not None and (said.get(_OWNER) == self._server.owner or (known and _OWNER not in said)):
-            await self.empty()
+        elif said.get(_OWNER) == self._server.owner:
+            models = models_of()
+            every = models.FilterSelector(filter=models.Filter())
+            await self._call(lambda: self._client.delete(self._name, points_selector=every, wait=True))
 
-    async def page(self, offset: Any) -> tuple[list[tuple[str, dict[str, Any]]], Any]:
-        """Return some points with their payload, and where the next page begins (None: end)."""
-        records, more = await self._call(
-            lambda: self._client.scroll(self._name, limit=AT_ONCE, offset=offset, with_payload=True, with_vectors=False)
+    async def dimension(self) -> int | None:
+        """Return the dimension of the embeddings; None: there are none."""
+        info = await self._call(lambda: self._client.get_collection(self._name))
+        named = info.config.params.vectors
+        return named[NEAREST].size if isinstance(named, dict) and NEAREST in named else None
+
+    async def use_dimension(self, dimension: int) -> None:
+        """Have embeddings of this dimension, and delete those of another one."""
+        models = models_of()
+        if (known := await self.dimension()) == dimension:
+            return
+        if known is not None:
+            every = models.Filter()
+            await self._call(lambda: self._client.delete_payload(self._name, EMBEDDED, points=every, wait=True))
+            await self._call(lambda: self._client.delete_vector_name(self._name, NEAREST))
+        params = models.DenseVectorConfig(size=dimension, distance=models.Distance.COSINE)
+        config = models.DenseVectorNameConfig(dense=params)
+        await self._call(lambda: self._client.create_vector_name(self._name, NEAREST, config), created=True)
+
+    async def change(self, operations: Sequence[Any]) -> None:
+        """Do these operations in order; return when their result can be found."""
+        for begin in range(0, len(operations), AT_ONCE):
+            some = operations[begin : begin + AT_ONCE]
+            await self._call(partial(self._client.batch_update_points, self._name, some, wait=True))
+
+    async def count(self, wanted: models.Filter) -> int:
+        """Return the exact number of points that pass."""
+        return (await self._call(lambda: self._client.count(self._name, wanted, exact=True))).count
+
+    async def values(self, name: str, wanted: models.Filter) -> list[str]:
+        """Return the values of a field in the points that pass, at most MOST_VALUES."""
+        found = await self._call(
+            lambda: self._client.facet(self._name, name, facet_filter=wanted, limit=MOST_VALUES, exact=True)
         )
-        return [(str(record.id), dict(record.payload or {})) for record in records], more
+        return [str(hit.value) for hit in found.hits]
+
+    async def payloads(self, keys: Sequence[int], fields: Sequence[str] | None = None) -> dict[int, dict[str, Any]]:
+        """Return the payloads of those of these points that exist. `fields`: only these."""
+        found: dict[int, dict[str, Any]] = {}
+        for begin in range(0, len(keys), AT_ONCE):
+            some = list(keys[begin : begin + AT_ONCE])
+            records = await self._call(
+                partial(self._client.retrieve, self._name, some, with_payload=True if fields is None else list(fields))
+            )
+            found |= {int(record.id): dict(record.payload or {}) for record in records}
+        return found
+
+    async def every(self, wanted: models.Filter, fields: Sequence[str] | None = None) -> dict[int, dict[str, Any]]:
+        """Return the payloads of all points that pass. `fields`: only these."""
+        found: dict[int, dict[str, Any]] = {}
+        offset: Any = None
+        while True:
+            records, offset = await self._call(
+                partial(
+                    self._client.scroll,
+                    self._name,
+                    wanted,
+                    limit=AT_ONCE,
+                    offset=offset,
+                    with_payload=True if fields is None else list(fields),
+                )
+            )
+            found |= {int(record.id): dict(record.payload or {}) for record in records}
+            if offset is None:
+                return found
+
+    async def newest(self, wanted: models.Filter, limit: int) -> dict[int, dict[str, Any]]:
+        """Return the payloads of up to `limit` points that pass, newest first."""
+        if limit < 1:
+            return {}
+        models = models_of()
+        order = models.OrderBy(key="time", direction=models.Direction.DESC)
+        records, _ = await self._call(
+            lambda: self._client.scroll(self._name, wanted, limit=limit, order_by=order, with_payload=True)
+        )
+        return {int(record.id): dict(record.payload or {}) for record in records}
 
     async def nearest(
-        self,
-        vector: NDArray[np.float32],
-        wanted: EntryFilter,
-        limit: int,
-        besides: list[str],
-        hidden: Sequence[str] = (),
-    ) -> list[tuple[str, float]]:
-        """Return the `memory_id` and cosine of the points nearest to `vector`, best first, and then of the wanted
-        points among `besides`. `hidden`: points that are left out."""
-        from qdrant_client import models
-
-        def asked(within: models.Filter | None, most: int, *, exact: bool) -> models.QueryRequest:
-            return models.QueryRequest(
-                query=vector.tolist(),
+        self, vector: Sequence[float], wanted: models.Filter, limit: int, also: models.Filter | None, most: int
+    ) -> list[tuple[int, float]]:
+        """Return the ids and cosines of the points nearest to `vector`, best first, and then of up to `most` others
+        that pass `also`."""
+        models = models_of()
+        requests = [
+            models.QueryRequest(
+                query=list(vector),
+                using=NEAREST,
                 filter=within,
-                limit=most,
+                limit=count,
                 params=models.SearchParams(exact=exact),
-                with_payload=["memory_id"],
-                with_vector=False,
             )
-
-        requests = [asked(filter_of(wanted, hidden), limit, exact=self._server.exact)] if limit > 0 else []
-        if besides:
-            requests.append(asked(among(wanted, besides), len(besides), exact=True))
-        if not requests:
-            return []
-        answers = await self._call(lambda: self._client.query_batch_points(self._name, requests))
-        found: dict[str, float] = {}
+            for within, count, exact in ((wanted, limit, self._server.exact), (also, most, True))
+            if within is not None and count > 0
+        ]
+        answers = await self._call(lambda: self._client.query_batch_points(self._name, requests)) if requests else []
+        found: dict[int, float] = {}
         for answer in answers:
             for point in answer.points:
-                found.setdefault(str((point.payload or {}).get("memory_id")), point.score)
+                found.setdefault(int(point.id), point.score)
         return list(found.items())
+
+    async def by_words(
+        self, weights: Mapping[int, float], wanted: models.Filter, limit: int
+    ) -> list[tuple[int, float, dict[int, float]]]:
+        """Return the ids and scores of the points with the highest sum of weighted terms, best first, and the share of
+        each of these terms."""
+        models = models_of()
+        query = models.SparseVector(indices=list(weights), values=list(weights.values()))
+        answer = await self._call(
+            lambda: self._client.query_points(
+                self._name, query, using=WORDS, query_filter=wanted, limit=limit, with_vectors=[WORDS]
+            )
+        )
+        found = []
+        for point in answer.points:
+            vector = point.vector[WORDS] if isinstance(point.vector, dict) else None
+            assert isinstance(vector, models.SparseVector)
+            terms = {each: share for each, share in zip(vector.indices, vector.values, strict=True) if each in weights}
+            found.append((int(point.id), point.score, terms))
+        return found
 
     async def _call(self, ask: Callable[[], Awaitable[T]], *, created: bool = False) -> T:
         """Call within the time limit. `created`: an existing object counts as success."""
@@ -269,12 +295,12 @@ class Collection:
                 return IndexFailed(f"Qdrant at {host} answered {status}{detail}", hint=_RECOVERS)
         return IndexFailed(
             f"Qdrant at {host} refuses the request (it answered {status}{detail})",
-            hint="check that `url` is that of a Qdrant, 1.16 or later",
+            hint="check that `url` is that of a Qdrant, 1.18 or later",
         )
 
     def _unreachable(self, error: BaseException) -> IndexFailed:
         if _waited(error):
-            reason = f"did not answer within {self._server.seconds:g} s"
+            reason = f"did not answer within {format_duration(self._server.seconds)}"
         elif isinstance(error, (OSError,)) or type(error).__module__.startswith(("httpx", "httpcore")):
             reason = f"cannot be reached: {_reason(error)}"
         else:
@@ -295,18 +321,11 @@ class Collection:
         return f": {text.replace(key, '…') if key else text}"[:_SHOWN]
 
 
-def _misfit(info: models.CollectionInfo, dimension: int) -> str | None:
-    """Return why a collection does not fit unnamed vectors of this dimension compared by cosine."""
+def models_of() -> Any:
+    """Return the client's models, whose import takes a second."""
     from qdrant_client import models
 
-    vectors = info.config.params.vectors
-    if not isinstance(vectors, models.VectorParams):
-        return "has vectors with names, or none"
-    if vectors.size != dimension:
-        return f"takes vectors of {vectors.size} numbers"
-    return (
-        None if vectors.distance == models.Distance.COSINE else f"compares by {vectors.distance.value}, not by cosine"
-    )
+    return models
 
 
 def _waited(error: BaseException) -> bool:

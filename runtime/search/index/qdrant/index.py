@@ -1,320 +1,537 @@
-"""The index on a Qdrant server: vectors and payload in a collection there, words in a file here.
+"""The index on a Qdrant server: entries, words and vectors in one collection. No data of it is on this machine.
 
-Qdrant (https://qdrant.tech/documentation/) has a point for each entry with a vector, with the universal payload, and
-answers `nearest` with every filter on its side. Everything derived from words is in an embedded index, so that the same
-filters give the same hits as without Qdrant; instead of vectors it has only marks (`sync_state`). Token bits are there
-too: those of the best candidates are read at every search, and nothing else on the server is searched by them.
+Qdrant (https://qdrant.tech/documentation/) has a point for each entry, with its words as a sparse vector, its embedding
+as another vector and the rest as payload, and answers every question with every filter on its side. Each part has a
+point too, without vectors, that contains its revision.
 
-Several daemons on one database share one collection: a point's content follows from the store, so each daemon creates
-missing points, adopts existing ones, and leaves unknown ones alone for a while, because another daemon may have made
-them.
+There are no transactions: the revision of a part is written after its entries, and then these are counted, so that an
+interrupted or overtaken write is repeated. Several daemons on one database share the collection.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import time
-from collections.abc import AsyncIterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from base64 import b64decode, b64encode
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Collection as Items
+from dataclasses import replace
+from datetime import datetime
+from math import log, log1p
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import structlog
 
-from runtime.search.entry import EntryFilter, IndexEntry
+from runtime.search.entry import EVERY_ENTRY, EntryFilter, IndexEntry
 from runtime.search.errors import IndexFailed
-from runtime.search.index.embedded.access import Access
-from runtime.search.index.embedded.index import EmbeddedIndex
-from runtime.search.index.index import AppendedEntries, IndexChange, IndexStats, Pending, Scored
-from runtime.search.index.qdrant.client import AT_ONCE, Collection, CollectionGone
-from runtime.search.index.qdrant.point import payload_of, point_id
-from runtime.search.index.qdrant.sync_state import SyncState
+from runtime.search.index.embedded.schema import about, microseconds
+from runtime.search.index.embedded.tokenizer import Tokenizer
+from runtime.search.index.index import (
+    WHOLE_ID,
+    AppendedEntries,
+    Index,
+    IndexChange,
+    IndexStats,
+    Neighbours,
+    PendingEntry,
+    ScoredEntries,
+    WordMatches,
+)
+from runtime.search.index.qdrant import point
+from runtime.search.index.qdrant.client import Collection, CollectionGone, models_of
+from runtime.search.index.qdrant.point import Payload, filter_of, key_of, part_key
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-log = structlog.get_logger("symbiont.index")
+T = TypeVar("T")
+_CHANGING: Final = ("memory_id", "agent_id", "user_id", "subject", "replaces", "retracts")
+_LINE: Final = ("time", "order", "memory_id", "before", "after")
+_NEIGHBOUR: Final = ("before", "after", "author", "time", "asks", "words")
+_TIED: Final = 64
+"""Number of entries before a change among which the last one is looked for: so many may have one time."""
+_log = structlog.get_logger("symbiont.index")
 
-AWAY_SECONDS: Final = 10.0
-"""Seconds after a failed call during which changes are not sent while a caller waits; they are sent later."""
 
-GRACE_SECONDS: Final = 600.0
-"""Seconds that an unknown point is left alone: another daemon may have just made it, or the store has not been read
-again yet."""
+class QdrantIndex(Index):
+    """The collection of one memory. One write at a time is done by one daemon."""
 
-
-class QdrantIndex(EmbeddedIndex):
-    """Words and marks are in the embedded index; nearest vectors are searched in the collection."""
-
-    def __init__(self, access: Access, collection: Collection, warning: str | None = None) -> None:
-        super().__init__(access)
+    def __init__(self, collection: Collection, warning: str | None = None) -> None:
         self._collection = collection
         self._warning = warning
-        self._sync_state = SyncState(access, collection.shown)
-        self._dirty = False
-        self._flushing = False  # stale points are being fixed now, and this may fail
-        self._prepared: tuple[str, int] | None = None
-        self._one = asyncio.Lock()
-        self._away_until = 0.0
-        self._look_again: float | None = None
-        self._owned_model: tuple[str, int] | None = None
-        """The model that the collection itself names: its points may be adopted."""
+        self._tokenizer = Tokenizer()
+        self._splitter = Tokenizer()
+        """Splits texts that are written, in a thread; one call at a time."""
+        self._writing = asyncio.Lock()
+        self._preparing = asyncio.Lock()
+        self._prepared = False
+        self._known = False
+        self._rebuilt = 0
+        self._model: str | None = None
+        self._dimension: int | None = None
+        self._token_bits: str | None = None
         self._failure: str | None = None
-
-    async def read_marks(self) -> None:
-        """Read the marks of points."""
-        self._dirty = await self._sync_state.open()
+        self._closed = False
 
     @property
     def problem(self) -> str | None:
         return self._failure
 
+    @property
+    def rebuilt(self) -> int:
+        return self._rebuilt
+
     async def reachable(self) -> str | None:
-        async with self._recording_failures():
-            await self._collection.look()
+        await self._done(self._collection.look, prepare=False)
         warned = "" if self._warning is None else f"; {self._warning}"
         return f"{self._collection.shown} answers{warned}"
 
-    async def put(self, part: str, agent: str, revision: str, entries: Sequence[IndexEntry]) -> IndexChange:
-        change, stale = await self._sync_state.put(part, agent, revision, entries)
-        await self._tell(stale)
-        return change
+    # Writing.
 
-    async def grow_each(self, grown: Sequence[AppendedEntries]) -> list[bool]:
-        done, stale = await self._sync_state.grow_each(grown)
-        await self._tell(stale)
-        return done
+    async def parts(self, agent: str | None = None, names: Items[str] | None = None) -> Mapping[str, str]:
+        async def work() -> Mapping[int, Payload]:
+            if names is not None:
+                return await self._collection.payloads(list(map(part_key, names)))
+            among = models_of().Filter(must_not=[point.empty("part_name")])
+            if agent is not None:
+                among = models_of().Filter(must=[point.equal("part_agent", agent)])
+            return await self._collection.every(among)
+
+        return {each["part_name"]: each["part_revision"] for each in (await self._done(work)).values()}
+
+    async def put(self, part: str, agent: str, revision: str, entries: Sequence[IndexEntry]) -> IndexChange:
+        async def work() -> IndexChange:
+            fresh = {key_of(entry.id): replace(entry, part=part) for entry in entries}
+            there = await self._collection.every(filter_of(EVERY_ENTRY, point.equal("part", part)))
+            gone = {key: payload for key, payload in there.items() if key not in fresh}
+            changed = await self._merge(fresh, there, gone)
+            await self._note(part, agent, revision)
+            of_part = filter_of(EVERY_ENTRY, point.equal("part", part))
+            if await self._collection.count(of_part) != len(fresh):
+                raise IndexFailed(f"{self._collection.shown}: another daemon wrote the part at the same time")
+            return IndexChange(changed, len(fresh) - changed, len(gone))
+
+        return await self._written(work)
+
+    async def append(self, appended: Sequence[AppendedEntries]) -> list[bool]:
+        async def work() -> list[bool]:
+            done = []
+            for part, agent, before, after, entries in appended:
+                found = await self._collection.payloads([part_key(part)])
+                done.append(found.get(part_key(part), {}).get("part_revision") == before)
+                if done[-1]:
+                    fresh = {key_of(entry.id): replace(entry, part=part) for entry in entries}
+                    await self._merge(fresh, {}, {})
+                    await self._note(part, agent, after)
+            return done
+
+        return await self._written(work)
 
     async def drop(self, parts: Sequence[str]) -> int:
-        gone, stale = await self._sync_state.drop(parts)
-        await self._tell(stale)
-        return gone
+        async def work() -> int:
+            fields = ("part", "neighbour_group", *_LINE)
+            gone = await self._collection.every(filter_of(EVERY_ENTRY, point.one_of("part", parts)), fields)
+            await self._delete([*gone, *map(part_key, parts)])
+            await self._link(gone.values())
+            return len(gone)
+
+        return await self._written(work) if parts else 0
 
     async def clear(self) -> None:
-        async with self._recording_failures(), self._one:
-            await self._collection.forget(known=await self._sync_state.are_there())
-            self._prepared = None
-            await super().clear()
-            self._dirty = await self._sync_state.open()
+        async def work() -> None:
+            await self._collection.forget()
+            self._prepared = self._known = False
+
+        async with self._writing:
+            await self._done(work, prepare=False)
+
+    async def _written(self, work: Callable[[], Awaitable[T]]) -> T:
+        async with self._writing:
+            return await self._done(work)
+
+    async def _merge(
+        self,
+        fresh: Mapping[int, IndexEntry],
+        there: Mapping[int, Payload],
+        gone: Mapping[int, Payload],
+    ) -> int:
+        """Write entries that are new, changed or moved, and delete others; return how many were new or changed."""
+        models = models_of()
+        there = {**await self._collection.payloads([key for key in fresh if key not in there]), **there}
+        split = await self._split([one for key, one in fresh.items() if not _is(there.get(key), one)])
+        operations: list[Any] = []
+        touched: list[Payload] = list(gone.values())
+        changed = 0
+        for key, entry in fresh.items():
+            before = there.get(key)
+            if _is(before, entry):
+                continue
+            shares = point.shares(*split[entry.id])
+            same_text = before is not None and before["chunk_hash"] == entry.hash
+            links = {name: before.get(name) for name in ("before", "after")} if before is not None else {}
+            payload = point.payload_of(entry, len(split[entry.id][0]), shares, before if same_text else links)
+            words = models.SparseVector(indices=list(shares), values=list(shares.values()))
+            vector = {point.WORDS: words}
+            changed += before is None or not _says_same(before, entry)
+            touched += [payload] if before is None else [before, payload]
+            if same_text:  # The embedding stays.
+                vectors = models.UpdateVectors(points=[models.PointVectors(id=key, vector=vector)])
+                overwritten = models.SetPayload(payload=payload, points=[key])
+                operations.append(models.UpdateVectorsOperation(update_vectors=vectors))
+                operations.append(models.OverwritePayloadOperation(overwrite_payload=overwritten))
+            else:
+                made = models.PointStruct(id=key, vector=vector, payload=payload)
+                operations.append(models.UpsertOperation(upsert=models.PointsList(points=[made])))
+        await self._collection.change(operations)
+        await self._delete(list(gone))
+        await self._link(touched)
+        return changed
+
+    async def _split(self, entries: Sequence[IndexEntry]) -> dict[str, tuple[Sequence[str], Sequence[str]]]:
+        """Return the words of each entry's text and metadata, by its id."""
+        texts = [text for entry in entries for text in (entry.text, about(entry.author, entry.time))]
+        try:
+            for entry in entries:
+                "".join((entry.id, entry.text, entry.rest, entry.author or "", *entry.tags)).encode()
+        except UnicodeEncodeError as error:
+            raise IndexFailed(f"{self._collection.shown} refuses text that is not valid Unicode") from error
+        words = await asyncio.to_thread(self._splitter.split, texts) if texts else []
+        return {entry.id: (words[2 * at], words[2 * at + 1]) for at, entry in enumerate(entries)}
+
+    async def _note(self, part: str, agent: str, revision: str) -> None:
+        models = models_of()
+        payload = point.part_payload(part, agent, revision)
+        made = models.PointStruct(id=part_key(part), vector={}, payload=payload)
+        await self._collection.change([models.UpsertOperation(upsert=models.PointsList(points=[made]))])
+
+    async def _delete(self, keys: Sequence[int]) -> None:
+        if keys:
+            models = models_of()
+            await self._collection.change([models.DeleteOperation(delete=models.PointIdsList(points=list(keys)))])
+
+    async def _link(self, touched: Items[Payload]) -> None:
+        """Correct the neighbour links around these entries, which were written or deleted."""
+        models = models_of()
+        times: dict[str, list[int]] = defaultdict(list)
+        for payload in touched:
+            if "neighbour_group" in payload:
+                times[payload["neighbour_group"]].append(payload["time"])
+        operations = []
+        for group, its in times.items():
+            in_group, first = point.equal("neighbour_group", group), min(its)
+            earlier = models.FieldCondition(key="time", range=models.Range(lt=first))
+            since = models.FieldCondition(key="time", range=models.Range(gte=first))
+            line = await self._collection.every(filter_of(EVERY_ENTRY, in_group, since), _LINE)
+            before = await self._collection.newest(filter_of(EVERY_ENTRY, in_group, earlier), _TIED)
+            last = max(before, key=lambda key: _position(before[key]), default=0)
+            if last:
+                line[last] = before[last]
+            keys = [0, *sorted(line, key=lambda key: _position(line[key])), 0]
+            for left, key, right in zip(keys, keys[1:-1], keys[2:], strict=False):
+                links = {"before": line[key].get("before", 0) if key == last else left, "after": right}
+                if any(line[key].get(name, 0) != links[name] for name in links):
+                    linked = models.SetPayload(payload=links, points=[key])
+                    operations.append(models.SetPayloadOperation(set_payload=linked))
+        alone = [key_of(one["memory_id"]) for one in touched if "neighbour_group" not in one and one.get("before")]
+        if alone:
+            unlinked = models.DeletePayload(keys=["before", "after"], points=alone)
+            operations.append(models.DeletePayloadOperation(delete_payload=unlinked))
+        await self._collection.change(operations)
+
+    # Embeddings.
 
     async def use_model(self, model: str | None, dimension: int | None, token_bits: str | None = None) -> None:
-        self._model, self._dimension = model, dimension
-        if model is not None and await self._sync_state.others_than(model, dimension):
-            # Their points are deleted when the collection is prepared for the new model, before any query.
-            await self._sync_state.forget()
-            self._prepared = None
-        await self._use_tokens(None if model is None else token_bits)
+        self._model, self._dimension, self._token_bits = model, dimension, token_bits
+        if model is not None and dimension is not None:
+            await self._written(self._use_dimension)
 
-    async def tend(self) -> None:
-        if self._stale or await self._sync_state.count() or (self._model is not None and self._prepared is None):
-            async with self._recording_failures():
-                await self._ready(None)
-                if self._prepared is None:
-                    await self._collection.look()
+    async def _use_dimension(self) -> None:
+        if self._dimension is not None:
+            await self._collection.use_dimension(self._dimension)
 
-    async def embedded(
-        self, vectors: Sequence[tuple[Pending, NDArray[np.float32]]], tokens: Sequence[bytes] | None = None
+    async def _labels(self) -> tuple[str | None, str | None]:
+        """Return the labels of embeddings of the model in use and of token bits of the version in use; None: none are
+        wanted, or the dimension is unknown yet."""
+        dimension = self._dimension or await self._collection.dimension()
+        if self._model is None or dimension is None:
+            return None, None
+        label = f"{self._model}/{dimension}"
+        return label, None if self._token_bits is None else f"{self._token_bits} of {label}"
+
+    async def pending(self, limit: int) -> Sequence[PendingEntry]:
+        if self._model is None:
+            return ()
+
+        async def work() -> list[PendingEntry]:
+            label, version = await self._labels()
+            without = point.without(point.equal("embedding", label or ""))
+            found = list((await self._collection.newest(filter_of(EVERY_ENTRY, without), limit)).values())
+            if label is not None and version is not None and len(found) < limit:
+                embedded = point.equal("embedding", label)
+                without = point.without(point.equal("token_version", version))
+                wanted = filter_of(EVERY_ENTRY, embedded, without)
+                found += (await self._collection.newest(wanted, limit - len(found))).values()
+            return [PendingEntry(each["memory_id"], each["chunk_hash"], each["text"]) for each in found]
+
+        return await self._done(work)
+
+    async def embed(
+        self, vectors: Sequence[tuple[PendingEntry, NDArray[np.float32]]], tokens: Sequence[bytes] | None = None
     ) -> int:
         from runtime.search.index.embedded.matrix import unit
 
-        model, version = self._model, self._token_bits
-        if model is None or not vectors:
+        if self._model is None or not vectors:
             return 0
-        rows = unit([vector for _, vector in vectors], self._dimension or self._sync_state.dimension)
-        dimension = int(rows.shape[1])
-        async with self._recording_failures():
-            await self._ready(dimension)
-            async with self._one:
-                waiting = [pending for pending, _ in vectors]
-                entries, done, token = await self._sync_state.intend(waiting)
-                try:
-                    await self._collection.upsert(
-                        [
-                            (point_id(pending.id), row, payload_of(entries[pending.id]))
-                            for pending, row in zip(waiting, rows, strict=True)
-                            if pending.id in entries
-                        ]
-                    )
-                except BaseException:
-                    self._dirty = True
-                    raise
-                if self._model != model:
-                    self._dirty = True
-                    return 0
-                if made := [pending for pending in waiting if pending.id in entries]:
-                    done += await self._sync_state.mark(made, model, dimension, token)
+
+        async def work() -> int:
+            models = models_of()
+            rows = unit([vector for _, vector in vectors], self._dimension or await self._collection.dimension())
+            await self._collection.use_dimension(int(rows.shape[1]))
+            label, version = await self._labels()
+            known = await self._collection.payloads([key_of(each.id) for each, _ in vectors], ["chunk_hash"])
+            operations: list[Any] = []
+            for at, (each, _) in enumerate(vectors):
+                key = key_of(each.id)
+                if known.get(key, {}).get("chunk_hash") != each.hash:
+                    continue
+                made = models.PointVectors(id=key, vector={point.NEAREST: rows[at].tolist()})
+                payload: dict[str, Any] = {"embedding": label}
                 if tokens is not None and version is not None:
-                    await self._sync_state.put_tokens(waiting, tokens, version)
-                return done
+                    payload |= {"tokens": b64encode(tokens[at]).decode(), "token_version": version}
+                given = models.SetPayload(payload=payload, points=[key])
+                operations.append(models.UpdateVectorsOperation(update_vectors=models.UpdateVectors(points=[made])))
+                operations.append(models.SetPayloadOperation(set_payload=given))
+            await self._collection.change(operations)
+            return len(operations) // 2
+
+        return await self._written(work)
+
+    # Questions.
+
+    async def keyword(self, words: Sequence[str], wanted: EntryFilter, limit: int) -> WordMatches:
+        import numpy as np
+
+        nothing = WordMatches(np.zeros(0, np.int64), np.zeros(0, np.float32), np.zeros(0, np.float32), {})
+        phrases = self._tokenizer.phrases(words)
+        if not phrases:
+            return nothing
+
+        async def work() -> WordMatches:
+            scope = EntryFilter(agent=wanted.agent, user=wanted.user)
+            terms = list(map(point.phrase_terms, phrases))
+            counts = [
+                filter_of(scope),
+                *(filter_of(scope, *(point.equal("terms", one) for one in each)) for each in terms),
+            ]
+            entries, *holding = await asyncio.gather(*map(self._collection.count, counts))
+            odds = [(max(entries - count, 0) + 0.5) / (count + 0.5) for count in holding]
+            weights = [log1p(each) for each in odds]
+            rarity = {
+                one: max(log(each), 1e-6) / len(its)
+                for its, each, count in zip(terms, odds, holding, strict=True)
+                for one in its
+                if count
+            }
+            matched = nothing._replace(weights=self._tokenizer.spread(weights, words))
+            if not rarity or limit < 1:
+                return matched
+            # A phrase has several terms, of which a text may have some.
+            whole = [models_of().Filter(must=[point.equal("terms", one) for one in each]) for each in terms if each]
+            either = models_of().Filter(should=whole)
+            hidden = await self._hidden(wanted)
+            found = await self._collection.by_words(rarity, filter_of(wanted, either, hidden=hidden), limit)
+            had = [
+                sum(
+                    weight * min(*(shares.get(one, 0.0) for one in its), 1)
+                    for its, weight in zip(terms, weights, strict=True)
+                )
+                for _, _, shares in found
+            ]
+            return matched._replace(
+                keys=np.array([key for key, *_ in found], np.int64),
+                scores=np.array([score for _, score, _ in found], np.float32),
+                shares=np.array(had, np.float32) / np.float32(sum(weights)),
+            )
+
+        return await self._done(work)
 
     async def nearest(
         self, vector: NDArray[np.float32], wanted: EntryFilter, limit: int, also: NDArray[np.int64] | None = None
-    ) -> Scored:
+    ) -> ScoredEntries:
         import numpy as np
 
         from runtime.search.index.embedded.matrix import unit
 
-        known = self._sync_state.dimension or self._dimension
-        query = unit(np.asarray(vector, np.float32)[None], known)[0]
-        async with self._recording_failures():
-            await self._ready(None)
-            if not await self._sync_state.count():
-                await self._collection.look()
-                return Scored(np.zeros(0, np.int64), np.zeros(0, np.float32))
-            besides = [] if also is None else [point_id(name) for name in await self._sync_state.ids(also)]
-            hidden = [point_id(name) for name in await self._sync_state.hidden(wanted)]
-            try:
-                found = await self._collection.nearest(query, wanted, limit, besides, hidden)
-            except CollectionGone:
-                self._prepared = None
-                await self._ready(None)
-                found = []
-            scored, there = await self._sync_state.keyed(found, wanted)
-            if len(scored.keys) < min(limit, there):
-                await self._doubt()
-        return scored
+        async def work() -> list[tuple[int, float]]:
+            dimension = await self._collection.dimension()
+            query = unit(np.asarray(vector, np.float32)[None], self._dimension or dimension)[0]
+            if dimension is None or dimension != len(query):
+                return []
+            label, _ = await self._labels()
+            embedded = point.without(point.empty("embedding")) if label is None else point.equal("embedding", label)
+            hidden = await self._hidden(wanted)
+            keys = [] if also is None else also.tolist()
+            others = filter_of(wanted, embedded, point.among(keys), hidden=hidden) if keys else None
+            within = filter_of(wanted, embedded, hidden=hidden)
+            return await self._collection.nearest(query.tolist(), within, limit, others, len(keys))
 
-    async def stats(self, agent: str | None = None, user: str | None = None) -> IndexStats:
-        return self._sync_state.index_stats(await super().stats(agent, user))
+        found = await self._done(work)
+        keys = np.array([key for key, _ in found], np.int64)
+        return ScoredEntries(keys, np.array([score for _, score in found], np.float32))
+
+    async def _hidden(self, wanted: EntryFilter) -> list[int]:
+        """Return the points of the hidden entries that the filter leaves out."""
+        if not wanted.current:
+            return []
+        models = models_of()
+        either = models.Filter(should=[point.without(point.empty(name)) for name in ("replaces", "retracts")])
+        scope = EntryFilter(agent=wanted.agent, user=wanted.user)
+        changes = await self._collection.every(filter_of(scope, either), _CHANGING)
+        names = {each.get(name) for each in changes.values() for name in ("replaces", "retracts")} - {None}
+        changed = await self._collection.payloads([key_of(str(name)) for name in names], _CHANGING)
+        return point.hidden_keys(list(changes.values()), changed)
+
+    async def tokens(self, keys: NDArray[np.int64]) -> Sequence[bytes | None]:
+        async def work() -> list[bytes | None]:
+            _, version = await self._labels()
+            found = await self._collection.payloads(keys.tolist(), ["tokens", "token_version"]) if version else {}
+            fits = {key: each for key, each in found.items() if each.get("token_version") == version}
+            return [b64decode(fits[key]["tokens"]) if key in fits else None for key in keys.tolist()]
+
+        return await self._done(work)
+
+    async def neighbours(self, keys: NDArray[np.int64]) -> Neighbours:
+        import numpy as np
+
+        found = await self._done(lambda: self._collection.payloads(keys.tolist(), _NEIGHBOUR))
+        rows = [found.get(key, {}) for key in keys.tolist()]
+        authors = list(dict.fromkeys(row["author"] for row in rows if "author" in row))
+        numbers = {author: at for at, author in enumerate(authors)}
+        before, after, time, words = (
+            np.array([row.get(name, 0) for row in rows], np.int64) for name in ("before", "after", "time", "words")
+        )
+        author = np.array([numbers.get(row.get("author"), -1) for row in rows], np.int64)
+        asks = np.array([row.get("asks", False) for row in rows], np.bool_)
+        return Neighbours(before, after, author, time, asks, words, authors)
+
+    async def entries(self, keys: Sequence[int]) -> Mapping[int, IndexEntry]:
+        wanted = [key for key in keys if key > 0]
+        found = await self._done(lambda: self._collection.payloads(wanted))
+        return {key: point.entry_of(found[key]) for key in wanted if "memory_id" in found.get(key, {})}
+
+    async def newest(
+        self, wanted: EntryFilter, limit: int, before: tuple[datetime, str] | None = None, begins: str = ""
+    ) -> Sequence[IndexEntry]:
+        async def work() -> dict[int, dict[str, Any]]:
+            hidden = await self._hidden(wanted)
+            if len(begins) == WHOLE_ID:
+                return await self._collection.every(filter_of(wanted, point.among([key_of(begins)]), hidden=hidden))
+            if begins:
+                return await self._collection.every(filter_of(wanted, hidden=hidden))
+            return await self._newest(wanted, hidden, limit, before)
+
+        found = [point.entry_of(payload) for payload in (await self._done(work)).values()]
+        found = [one for one in found if one.id.startswith(begins)]
+        if before is not None:
+            found = [one for one in found if (one.time, one.id) < before]
+        return sorted(found, key=lambda one: (one.time, one.id), reverse=True)[:limit]
+
+    async def _newest(
+        self, wanted: EntryFilter, hidden: Sequence[int], limit: int, before: tuple[datetime, str] | None
+    ) -> dict[int, dict[str, Any]]:
+        """Return the newest entries, with all of the times of the first and the last of them: ids order those."""
+
+        async def at(time: int) -> dict[int, dict[str, Any]]:
+            return await self._collection.every(filter_of(wanted, point.equal("time", time), hidden=hidden))
+
+        found: dict[int, dict[str, Any]] = {}
+        more: list[Any] = []
+        if before is not None:
+            time = microseconds(before[0])
+            found = await at(time)
+            more = [models_of().FieldCondition(key="time", range=models_of().Range(lt=time))]
+        older = await self._collection.newest(filter_of(wanted, *more, hidden=hidden), limit)
+        if len(older) == limit:
+            found |= await at(min(each["time"] for each in older.values()))
+        return found | older
+
+    async def authors(self, wanted: EntryFilter) -> Sequence[str]:
+        async def work() -> list[str]:
+            return sorted(await self._collection.values("author", filter_of(wanted, hidden=await self._hidden(wanted))))
+
+        return await self._done(work)
+
+    async def stats(self, wanted: EntryFilter = EVERY_ENTRY) -> IndexStats:
+        async def work() -> IndexStats:
+            hidden = await self._hidden(wanted)
+            label, version = await self._labels()
+            embedded = point.without(point.empty("embedding")) if label is None else point.equal("embedding", label)
+            counts = [filter_of(wanted, *more, hidden=hidden) for more in ((), (embedded,))]
+            if version is not None:
+                counts.append(filter_of(wanted, embedded, point.equal("token_version", version), hidden=hidden))
+            entries, vectors, *tokenized = await asyncio.gather(*map(self._collection.count, counts))
+            if not vectors:
+                return IndexStats(entries, 0, None, None, 0)
+            dimension = await self._collection.dimension()
+            return IndexStats(entries, vectors, self._model, dimension, 0, *tokenized)
+
+        return await self._done(work)
 
     async def close(self) -> None:
-        await self._collection.close()
-        await super().close()
+        if not self._closed:
+            self._closed = True
+            await self._collection.close()
+            self._tokenizer.close()
+            self._splitter.close()
 
-    # Synchronization of the collection.
-
-    @property
-    def _stale(self) -> bool:
-        """True if the collection may have stale points."""
-        return self._dirty or self._flushing
-
-    async def _tell(self, stale: bool) -> None:
-        """Send changes to the server if that is possible at once; otherwise `tend` does it later."""
-        self._dirty |= stale
-        if not self._stale or asyncio.get_running_loop().time() < self._away_until:
-            return
-        with contextlib.suppress(IndexFailed):
-            async with self._recording_failures():
-                await self._ready(None)
-
-    async def _ready(self, dimension: int | None) -> None:
-        """Bring the collection in line with the marks: it exists, with this dimension (None: the known one), without
-        stale points, and with as many points as marks if it was not checked before."""
-        model, dimension = self._model, dimension or self._sync_state.dimension or self._dimension
-        wanted = None if model is None or dimension is None else (model, dimension)
-        if self._look_again is not None and asyncio.get_running_loop().time() > self._look_again:
-            self._prepared = self._look_again = None
-        if not self._stale and self._prepared is not None and self._prepared == (wanted or self._prepared):
-            return
-        async with self._one:
-            if wanted is not None and self._prepared != wanted:
-                ours = await self._collection.prepare(*wanted, known=await self._sync_state.are_there())
-                self._owned_model = wanted if ours else None
-            await self._flush()
-            if wanted is not None and self._prepared != wanted:
-                await self._verify()
-                await self._flush()
-                self._prepared = wanted
-
-    async def _flush(self) -> None:
-        """Fix stale points until there are none."""
-        while self._dirty:
-            self._dirty, self._flushing = False, True
+    async def _done(self, work: Callable[[], Awaitable[T]], *, prepare: bool = True) -> T:
+        """Return the result of `work` on the prepared collection, and remember if the server answers."""
+        if self._closed:
+            raise IndexFailed(f"the index in {self._collection.shown} is closed")
+        try:
             try:
-                stale = await self._sync_state.stale(AT_ONCE)
-                payloads = {point_id(one.id): payload_of(one.entry) for one in stale if one.entry is not None}
-                await self._repair([point_id(one.id) for one in stale if one.entry is None], payloads)
-                await self._sync_state.settled(stale)
-                self._dirty |= len(stale) > 0
-            except BaseException:
-                self._dirty = True
-                raise
-            finally:
-                self._flushing = False
-
-    async def _repair(self, delete: Sequence[str], payloads: dict[str, dict[str, Any]]) -> None:
-        try:
-            await self._collection.repair(delete, payloads)
-        except CollectionGone:
-            if await self._collection.look() is None:
-                return await self._lost()
-            await self._compare()
-
-    async def _verify(self) -> None:
-        """Compare the numbers, and everything if they differ: a server may have been restored or emptied, and a file
-        here lost."""
-        known, points = await self._sync_state.count(), await self._collection.count()
-        if known == points:
-            return
-        log.info("index_compared", where=self._collection.shown, points=points, known=known)
-        await (self._compare() if points else self._lost())
-
-    async def _lost(self) -> None:
-        """Handle a missing collection: everything is embedded again."""
-        await self._sync_state.forget()
-        self._work()
-
-    async def _compare(self) -> None:
-        """Compare all points: correct ones are marked, different ones written again, missing ones embedded again,
-        and points of no entry are deleted eventually."""
-        there: set[str] = set()
-        strays: set[str] = set()
-        offset: Any = None
-        while True:
-            points, offset = await self._collection.page(offset)
-            said = {one: payload for name, payload in points if point_id(one := str(payload.get("memory_id"))) == name}
-            known = await self._sync_state.known(said.keys())
-            good = {one for one, (entry, _) in known.items() if said[one].get("chunk_hash") == entry.hash}
-            there |= good - await self._adopt([known[one][0] for one in good if not known[one][1]])
-            await self._sync_state.mistrust(
-                {one for one, (entry, _) in known.items() if payload_of(entry) != said[one]}
-            )
-            own = {point_id(one) for one in known}
-            strays |= {name for name, _ in points if name not in own}
-            if offset is None:
-                break
-        due = await self._sync_state.strays(strays, time.time(), GRACE_SECONDS)
-        for begin in range(0, len(due), AT_ONCE):
-            await self._collection.repair(due[begin : begin + AT_ONCE], {})
-        if len(due) < len(strays):
-            self._look_again = asyncio.get_running_loop().time() + GRACE_SECONDS
-        if await self._sync_state.missing(there):
-            self._work()
-        self._dirty = True
-
-    async def _adopt(self, entries: Sequence[IndexEntry]) -> set[str]:
-        """Adopt existing points of these entries; return those that cannot be."""
-        if not entries or self._owned_model is None or self._owned_model[0] != self._model:
-            return {entry.id for entry in entries}
-        waiting = [Pending(entry.id, entry.hash, "") for entry in entries]
-        await self._sync_state.mark(waiting, *self._owned_model, 0)
-        return set()
-
-    async def _doubt(self) -> None:
-        """Check that the points still exist, after a search found fewer than expected."""
-        if await self._collection.count() < await self._sync_state.count():
-            self._prepared = None
-            self._work()
-
-    def _work(self) -> None:
-        if self.on_work is not None:
-            self.on_work()
-
-    @contextlib.asynccontextmanager
-    async def _recording_failures(self) -> AsyncIterator[None]:
-        """Record if the server executes the calls inside."""
-        try:
-            yield
+                result = await self._on_collection(work, prepare)
+            except CollectionGone:
+                self._prepared = False
+                result = await self._on_collection(work, prepare)
         except IndexFailed as error:
             if self._failure is None:
-                log.warning("index_unavailable", reason=error.line())
+                _log.warning("index_unavailable", reason=error.line())
             self._failure = error.line()
-            self._prepared = None
-            self._away_until = asyncio.get_running_loop().time() + AWAY_SECONDS
-            self._work()
+            self._prepared = False
             raise
         if self._failure is not None:
-            log.info("index_recovered", where=self._collection.shown)
+            _log.info("index_recovered", where=self._collection.shown)
             self._failure = None
-            self._away_until = 0.0
-            self._work()
+        return result
+
+    async def _on_collection(self, work: Callable[[], Awaitable[T]], prepare: bool) -> T:
+        async with self._preparing:
+            if prepare and not self._prepared:
+                if await self._collection.prepare() and self._known:
+                    self._rebuilt += 1
+                    _log.warning("index_rebuilt", where=self._collection.shown, reason="the collection was gone")
+                if self._dimension is not None and self._model is not None:
+                    await self._collection.use_dimension(self._dimension)
+                self._prepared = self._known = True
+        return await work()
+
+
+def _is(payload: Payload | None, entry: IndexEntry) -> bool:
+    """True if the point is that of just this entry."""
+    return payload is not None and point.entry_of(payload) == entry
+
+
+def _says_same(payload: Payload, entry: IndexEntry) -> bool:
+    """True if only the position of the entry differs from that of the point."""
+    names = ("part", "line", "order", "rest")
+    known = point.entry_of(payload)
+    return all(
+        getattr(known, name) == getattr(entry, name) for name in IndexEntry.__dataclass_fields__ if name not in names
+    )
+
+
+def _position(payload: Payload) -> tuple[int, int, str]:
+    """Return the position of an entry in the line of its group."""
+    return payload["time"], payload["order"], payload["memory_id"]

@@ -18,7 +18,6 @@ from dslc.blocks.values.secret import is_reference
 from dslc.blocks.values.types import Duration, Form, SecretReference, Url
 from runtime import extras
 from runtime.errors import UsageError
-from runtime.search.index.embedded.access import Access
 from runtime.search.index.index import IndexPlace
 from runtime.search.index.qdrant.client import Collection, QdrantServer
 from runtime.search.index.qdrant.index import QdrantIndex
@@ -71,8 +70,7 @@ class QdrantOptions(GroupModel):
 
 async def open_qdrant(place: IndexPlace, options: BaseModel) -> QdrantIndex:
     """Open the index of this row. Makes no call: an unreachable server is a problem of the index, which continues
-    when it is back. Raises UsageError if the client is not installed or the key is invalid, IndexFailed for the
-    file."""
+    when it is back. Raises UsageError if the client is not installed or the key is invalid."""
     assert isinstance(options, QdrantOptions)
     key = _key(options.api_key)
     client = await asyncio.to_thread(_client, options, key)
@@ -89,16 +87,7 @@ async def open_qdrant(place: IndexPlace, options: BaseModel) -> QdrantIndex:
     warning = _exposed(options.url) if key is not None else None
     if warning is not None:
         log.warning("key_sent_in_clear", url=options.url, reason=warning)
-    access = Access(place.path, place.key)
-    try:
-        await access.open()
-        index = QdrantIndex(access, Collection(client, server), warning)
-        await index.read_marks()
-    except BaseException:
-        await access.close()
-        await client.close()
-        raise
-    return index
+    return QdrantIndex(Collection(client, server), warning)
 
 
 def _client(options: QdrantOptions, key: str | None) -> AsyncQdrantClient:

@@ -1,47 +1,92 @@
-"""The point of an entry in Qdrant: its id, its payload, and filters."""
+"""The points of an index in Qdrant: their ids and payloads, and filters."""
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 import json
-from collections.abc import Sequence
-from datetime import datetime
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
-from uuid import NAMESPACE_URL, UUID, uuid5
 
 from runtime.search.entry import ALL_SUBJECTS, EntryFilter, IndexEntry
+from runtime.search.index.embedded.columns import asks
+from runtime.search.index.embedded.schema import EPOCH, microseconds
 
 if TYPE_CHECKING:
     from qdrant_client import models
 
+NEAREST: Final = "meaning"
+WORDS: Final = "words"
+"""The vectors of a point: the embedding, and the words as a sparse vector."""
+
 INDEXED: Final = {
-    **dict.fromkeys(("project_id", "memory_type", "tags"), "keyword"),
-    "timestamp": "datetime",
-    **dict.fromkeys(("chunk_hash", "agent_id", "user_id", "source_uri", "other_sources", "subject"), "keyword"),
+    **dict.fromkeys(("memory_id", "project_id", "memory_type", "tags", "chunk_hash", "agent_id", "user_id"), "keyword"),
+    **dict.fromkeys(("source_uri", "other_sources", "author", "subject", "replaces", "retracts"), "keyword"),
+    **dict.fromkeys(("part", "neighbour_group", "embedding", "token_version"), "keyword"),
+    **dict.fromkeys(("time", "terms"), "integer"),
+    **dict.fromkeys(("part_name", "part_agent"), "keyword"),
 }
-"""The filtered fields of a payload, each with the kind of its payload index."""
+"""The fields of a payload by which points are found, each with the kind of its payload index."""
 
-_NAMESPACE = uuid5(NAMESPACE_URL, "urn:symbiont:index")
+EMBEDDED: Final = ("embedding", "tokens", "token_version")
+"""What the embedding adds to a payload; it stays while the text does."""
+_K1, _B, _AVERAGE = 1.2, 0.75, 40
+"""BM25's constants, as in the embedded index, and the number of words of an average text. That is assumed: the share of
+a word in a text is stored with the point, when the others are not known."""
 
-
-def point_id(identity: str) -> str:
-    """Return the id of an entry's point. Qdrant takes numbers and UUIDs; any other text becomes its uuid5."""
-    try:
-        if str(UUID(identity)) == identity:
-            return identity
-    except ValueError:
-        pass
-    return str(uuid5(_NAMESPACE, identity))
+Payload = Mapping[str, Any]
 
 
-def payload_of(entry: IndexEntry) -> dict[str, Any]:
-    """Return the universal payload without None, with the author. The item's location on this machine is not in it."""
+def key_of(name: str) -> int:
+    """Return the id of the point of an entry, 1 to 2^63 - 1; collisions are improbable."""
+    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "big") >> 1 or 1
+
+
+def part_key(name: str) -> int:
+    """Return the id of the point of a part."""
+    return key_of(f"\0part\0{name}")
+
+
+def part_payload(name: str, agent: str, revision: str) -> dict[str, Any]:
+    """Return the payload of the point of a part, which has no vector."""
+    return {"part_name": name, "part_agent": agent, "part_revision": revision}
+
+
+def term(words: Sequence[str]) -> int:
+    """Return the number of one word, or of two words one after another."""
+    return int.from_bytes(hashlib.blake2b(" ".join(words).encode(), digest_size=4).digest(), "big")
+
+
+def terms(words: Sequence[str]) -> list[int]:
+    """Return the numbers of the words of a text, and of each two of them."""
+    return [*(term([word]) for word in words), *map(term, itertools.pairwise(words))]
+
+
+def phrase_terms(phrase: Sequence[str]) -> tuple[int, ...]:
+    """Return the terms that a text with these words one after another has."""
+    return (term(phrase),) if len(phrase) == 1 else tuple(map(term, itertools.pairwise(phrase)))
+
+
+def shares(text: Sequence[str], about: Sequence[str]) -> dict[int, float]:
+    """Return BM25's part of a term's score that does not depend on other texts, for each term of a text and its
+    metadata."""
+    counts = Counter([*terms(text), *terms(about)])
+    length = _K1 * (1 - _B + _B * len(text) / _AVERAGE)
+    return {each: (_K1 + 1) * count / (count + length) for each, count in counts.items()}
+
+
+def payload_of(entry: IndexEntry, words: int, found: Collection[int], before: Payload | None = None) -> dict[str, Any]:
+    """Return the payload of an entry whose text has so many words, and whose terms are `found`: the universal payload,
+    without empty fields, and what an index needs. `before`: the present payload of the same text."""
     payload: dict[str, Any] = {
         "memory_id": entry.id,
         "project_id": entry.project,
         "agent_id": entry.agent,
         "user_id": entry.user,
         "memory_type": entry.type,
-        "timestamp": _rfc3339(entry.time),
+        "timestamp": entry.time.isoformat().replace("+00:00", "Z"),
         "source_uri": entry.source,
         "other_sources": list(entry.other_sources) or None,
         "chunk_hash": entry.hash,
@@ -51,62 +96,125 @@ def payload_of(entry: IndexEntry) -> dict[str, Any]:
         "subject": entry.subject,
         "replaces": entry.replaces,
         "retracts": entry.retracts,
+        "time": microseconds(entry.time),
+        "order": entry.order,
+        "group": entry.group,
+        "neighbour_group": f"{key_of(f'{entry.agent} {entry.group}'):x}" if entry.group else None,
+        "part": entry.part,
+        "line": entry.line,
+        "rest": entry.rest or None,
+        "asks": asks(entry.text) or None,
+        "words": words,
+        "terms": sorted(found),
+        **{name: (before or {}).get(name) for name in (*EMBEDDED, "before", "after")},
     }
-    return {**more_of(entry.rest), **{name: value for name, value in payload.items() if value is not None}}
+    return {**_more_of(entry.rest), **{name: value for name, value in payload.items() if value is not None}}
 
 
-def filter_of(wanted: EntryFilter, hidden: Sequence[str] = ()) -> models.Filter | None:
-    """Return the filter for Qdrant, without the points `hidden`; None: no filter. Which entries are hidden, only the
-    index's own file knows."""
+def entry_of(payload: Payload) -> IndexEntry:
+    """Return the entry of a payload."""
+    return IndexEntry(
+        id=payload["memory_id"],
+        agent=payload["agent_id"],
+        user=payload["user_id"],
+        project=payload.get("project_id"),
+        type=payload["memory_type"],
+        time=EPOCH + timedelta(microseconds=payload["time"]),
+        source=payload.get("source_uri"),
+        tags=tuple(payload["tags"]),
+        text=payload["text"],
+        hash=payload["chunk_hash"],
+        author=payload.get("author"),
+        group=payload["group"],
+        order=payload["order"],
+        part=payload["part"],
+        line=payload.get("line"),
+        rest=payload.get("rest", ""),
+        other_sources=tuple(payload.get("other_sources", ())),
+        subject=payload.get("subject"),
+        replaces=payload.get("replaces"),
+        retracts=payload.get("retracts"),
+    )
+
+
+def filter_of(wanted: EntryFilter, *more: models.Condition, hidden: Sequence[int] = ()) -> models.Filter:
+    """Return the filter of entries, with further conditions and without the points `hidden`."""
     from qdrant_client import models
 
-    said = {
-        "agent_id": wanted.agent,
-        "project_id": wanted.project,
-        "memory_type": wanted.type,
-        "user_id": wanted.user,
-    }
-    must: list[models.Condition] = [_is(name, value) for name, value in said.items() if value is not None]
+    must: list[models.Condition] = [empty("part_name"), *more]
+    names = {"agent_id": wanted.agent, "project_id": wanted.project, "memory_type": wanted.type, "user_id": wanted.user}
+    must += [equal(name, value) for name, value in names.items() if value is not None]
     if wanted.source is not None:
-        must.append(models.Filter(should=[_is(name, wanted.source) for name in ("source_uri", "other_sources")]))
-    must += [_is("tags", tag) for tag in sorted(wanted.tags_all)]
+        must.append(models.Filter(should=[equal(name, wanted.source) for name in ("source_uri", "other_sources")]))
+    must += [equal("tags", tag) for tag in sorted(wanted.tags_all)]
     if wanted.tags_any:
-        must.append(models.FieldCondition(key="tags", match=models.MatchAny(any=sorted(wanted.tags_any))))
+        must.append(one_of("tags", wanted.tags_any))
     if wanted.since is not None or wanted.until is not None:
-        span = models.DatetimeRange(gte=wanted.since, lt=wanted.until)
-        must.append(models.FieldCondition(key="timestamp", range=span))
+        since, until = (None if each is None else microseconds(each) for each in (wanted.since, wanted.until))
+        must.append(models.FieldCondition(key="time", range=models.Range(gte=since, lt=until)))
     if wanted.subject is None:
-        must.append(models.IsEmptyCondition(is_empty=models.PayloadField(key="subject")))
+        must.append(empty("subject"))
     elif wanted.subject is not ALL_SUBJECTS:
-        must.append(_is("subject", str(wanted.subject)))
+        must.append(equal("subject", str(wanted.subject)))
     if wanted.changes_of:
-        either = models.MatchAny(any=sorted(wanted.changes_of))
-        names = ("replaces", "retracts")
-        must.append(models.Filter(should=[models.FieldCondition(key=name, match=either) for name in names]))
-    must_not: list[models.Condition] | None = [models.HasIdCondition(has_id=list(hidden))] if hidden else None
-    return models.Filter(must=must, must_not=must_not) if must or must_not else None
+        must.append(models.Filter(should=[one_of(name, wanted.changes_of) for name in ("replaces", "retracts")]))
+    return models.Filter(must=must, must_not=[among(hidden)] if hidden else None)
 
 
-def among(wanted: EntryFilter, points: list[str]) -> models.Filter:
-    """Return the filter of `filter_of`, limited to these points."""
-    from qdrant_client import models
-
-    conditions: list[Any] = [models.HasIdCondition(has_id=list(points))]
-    found = filter_of(wanted)
-    return models.Filter(must=[*conditions, *(found.must if found is not None and found.must else [])])
-
-
-def _is(name: str, value: str) -> models.FieldCondition:
+def equal(name: str, value: str | int) -> models.FieldCondition:
+    """Return the condition that a field has this value."""
     from qdrant_client import models
 
     return models.FieldCondition(key=name, match=models.MatchValue(value=value))
 
 
-def _rfc3339(time: datetime) -> str:
-    return time.isoformat().replace("+00:00", "Z")
+def one_of(name: str, values: Collection[str]) -> models.FieldCondition:
+    """Return the condition that a field has one of these values."""
+    from qdrant_client import models
+
+    return models.FieldCondition(key=name, match=models.MatchAny(any=sorted(values)))
 
 
-def more_of(rest: str) -> dict[str, Any]:
+def empty(name: str) -> models.IsEmptyCondition:
+    """Return the condition that there is no such field."""
+    from qdrant_client import models
+
+    return models.IsEmptyCondition(is_empty=models.PayloadField(key=name))
+
+
+def among(keys: Sequence[int]) -> models.HasIdCondition:
+    """Return the condition that a point is one of these."""
+    from qdrant_client import models
+
+    return models.HasIdCondition(has_id=list(keys))
+
+
+def without(condition: models.Condition) -> models.Filter:
+    """Return the opposite of a condition."""
+    from qdrant_client import models
+
+    return models.Filter(must_not=[condition])
+
+
+def hidden_keys(changes: Sequence[Payload], changed: Mapping[int, Payload]) -> list[int]:
+    """Return the points of hidden entries, see `runtime.memory.succession`, from those that replace or retract others
+    and from the points of these others."""
+
+    def named(change: Payload, name: str | None) -> int:
+        """Return the point of the named entry; 0 if it is missing or belongs to another agent, user or subject."""
+        key = 0 if name is None else key_of(name)
+        of = changed.get(key, {})
+        return key if all(of.get(each) == change.get(each) for each in ("agent_id", "user_id", "subject")) else 0
+
+    retracted = {named(change, change.get("retracts")) for change in changes}
+    replaced = {
+        named(change, change.get("replaces")) for change in changes if key_of(change["memory_id"]) not in retracted
+    }
+    retractions = {key_of(change["memory_id"]) for change in changes if "retracts" in change}
+    return sorted((retracted | replaced | retractions) - {0})
+
+
+def _more_of(rest: str) -> dict[str, Any]:
     """Return further fields of an item, such as `source_memory_ids`, which are stored in the entry as JSON."""
     try:
         found = json.loads(rest) if rest else None

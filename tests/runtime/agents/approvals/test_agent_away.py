@@ -29,7 +29,7 @@ def without(model: ScriptedModel, how: str) -> str:
 
 
 async def pending(agent: Acting) -> list[CallApproval]:
-    context = agent.app.context(Caller(OWNER, frozenset({"read"})))
+    context = agent.app.contexts.tool(Caller(OWNER, frozenset({"read"})))
     listed = await ALL_TOOLS.call("approval_list", context, {})
     assert isinstance(listed, CallApprovals)
     return listed.approvals

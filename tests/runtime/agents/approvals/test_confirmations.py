@@ -15,11 +15,12 @@ from runtime.agents.loop.loop import Loop
 from runtime.agents.reply.agent_reply import AgentReply
 from runtime.database.schema import OWNER, approvals
 from runtime.errors import Conflict, NotFound, UsageError
-from runtime.identity.caller import Caller, Forbidden
-from runtime.threads.approvals import standing
+from runtime.identity.caller import Caller, Forbidden, Surface
 from runtime.threads.approvals.approval import digest_of
-from runtime.tools.context import Acting as ActingAgent
-from runtime.tools.model.agent_toolset import AgentIdentity, AgentToolset
+from runtime.threads.approvals.store import Approvals
+from runtime.threads.events.log import EventLog
+from runtime.tools.context import ActingAgent
+from runtime.tools.model.agent_toolset import AgentIdentity, AgentTools
 from runtime.tools.toolset import ALL_TOOLS
 from tests.runtime.agents.approvals.waiting import (
     CONFIRM,
@@ -154,7 +155,7 @@ async def test_nobody_answered_until_the_deadline(tmp_path: Path) -> None:
                 await approve(agent, waits)
             assert await agent.end(run_id) == "answered"
             assert await agent.block() == ""
-            assert [row.state for row in await rows(agent.app.database, approvals)] == ["expired"]
+            assert [row.state for row in await rows(agent.app.state.database, approvals)] == ["expired"]
             with pytest.raises(Conflict, match="nobody decided"):
                 await deny(agent, waits)
     assert "denied, because nobody answered" in model.texts(1)
@@ -181,12 +182,13 @@ async def test_a_tool_that_is_approved_for_good_is_not_asked_about_until_that_is
             assert await agent.end(first) == "answered"
             assert await agent.ask("Again.") == "answered"
             assert await agent.block() == "1\n2"
-            [kept] = await standing.of_user(agent.app.database, OWNER)
+            standing = Approvals(agent.app.state.database, agent.app.state.clock).standing
+            [kept] = await standing.of_user(OWNER)
             assert (kept.agent, kept.tool) == ("helper", "memory_append")
-            assert await standing.of_user(agent.app.database, "another") == []
+            assert await standing.of_user("another") == []
             with pytest.raises(NotFound):
-                await standing.revoke(agent.app.database, kept.id, "another")
-            await standing.revoke(agent.app.database, kept.id[:-3], OWNER)
+                await standing.revoke(kept.id, "another")
+            await standing.revoke(kept.id[:-3], OWNER)
             assert len(await parked(agent, await agent.send("Once more."))) == 1
 
 
@@ -202,7 +204,7 @@ async def test_nobody_is_asked_about_a_call_that_cannot_run(tmp_path: Path) -> N
     with ScriptedModel(says(memory_append={"label": "human"}), says("Well.")) as model:
         async with asking(tmp_path, model) as agent:
             assert await agent.ask("Note it.") == "answered"
-            assert await rows(agent.app.database, approvals) == []
+            assert await rows(agent.app.state.database, approvals) == []
             [(_, status, said)] = await agent.outputs()
     assert status == "error"
     assert "content" in said
@@ -252,7 +254,7 @@ async def test_nothing_else_runs_than_what_was_approved(
             if what == "schema":
                 monkeypatch.setattr("runtime.agents.loop.confirmations.digest_of", lambda *_: "of another schema")
             elif what == "row":
-                await agent.app.database.transact(lambda connection: connection.execute(text(_BREAK)))
+                await agent.app.state.database.transact(lambda connection: connection.execute(text(_BREAK)))
             else:
                 monkeypatch.setattr(Loop, "_read", _with_other_arguments)
             shown = await approve(agent, waits)
@@ -275,14 +277,35 @@ async def test_only_persons_decide_and_only_about_their_own_calls(tmp_path: Path
                 with pytest.raises(NotFound):
                     await decide(agent, name, given, user_id="another")
             admin = Caller(OWNER, frozenset({"admin"}))
-            tools = AgentToolset.for_agent(["*", "approval_approve"], admin, AgentIdentity("helper"))
+            tools = AgentTools().of(["*", "approval_approve"], admin, AgentIdentity("helper"))
             assert [name for name in tools if "approval" in name] == []
-            context = agent.app.context(admin, acting=ActingAgent("helper", "run", None))
+            context = agent.app.contexts.tool(admin, acting=ActingAgent("helper", "run", None))
             with pytest.raises(UsageError, match="is for people"):
                 await ALL_TOOLS.call("approval_approve", context, given)
             assert (await decide(agent, "approval_show", given, scope="read")).state == "awaiting"
             done = await decide(agent, "approval_deny", given, user_id="boss", scope="admin")
             assert (done.state, done.decided_by) == ("denied", "id:boss")
+
+
+@pytest.mark.parametrize(("surface", "via"), [("user", "cli"), ("api", "http"), ("agent", "mcp")])
+async def test_how_a_call_was_decided_and_where_it_came_from_is_kept(
+    tmp_path: Path, surface: Surface, via: str
+) -> None:
+    with ScriptedModel(says(memory_append=note("Tea.")), says("Well.")) as model:
+        async with asking(tmp_path, model) as agent:
+            run_id = await agent.send("Note\x1b it. " + "x" * 1000)
+            [waits] = await parked(agent, run_id)
+            done = await decide(agent, "approval_approve", {"approval_id": waits.id, "always": True}, via=surface)
+            assert done.decided_via == via
+            assert (done.kind, done.subject, done.webhook, done.delivery_id, done.server) == ("main", *[None] * 4)
+            assert done.message.startswith("Note")
+            assert len(done.message) == 500
+            assert await agent.end(run_id) == "answered"
+            events = (await EventLog(agent.app.state.database, agent.app.state.clock).page(OWNER, 0)).events
+            [asked, decided] = [each.data for each in events if each.name == "agent.confirm"]
+            assert (asked["kind"], asked["message"], decided["via"]) == ("main", done.message, via)
+            [kept] = await Approvals(agent.app.state.database, agent.app.state.clock).standing.of_user(OWNER)
+            assert kept.via == via
 
 
 async def _with_other_arguments(loop: Loop, number: int) -> AgentReply:
@@ -306,5 +329,5 @@ def test_the_hash_of_an_approval_is_of_all_that_runs() -> None:
 def test_the_hash_of_an_approval_is_of_the_memory_of_one_subject_and_agent() -> None:
     admin = Caller(OWNER, frozenset({"admin"}))
     identities = [AgentIdentity("helper"), AgentIdentity("helper", "ann"), AgentIdentity("other")]
-    exact = [AgentToolset.for_agent(None, admin, each)["memory_append"].exact for each in identities]
+    exact = [AgentTools().of(None, admin, each)["memory_append"].exact for each in identities]
     assert len({digest_of("memory_append", {}, each) for each in exact}) == len(identities)

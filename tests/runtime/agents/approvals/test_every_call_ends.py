@@ -76,7 +76,7 @@ class Turns:
     async def act(self, action: str, number: int) -> None:
         agent = self.agent
         waiting = await agent.services.approvals.newest(OWNER, waiting=True)
-        known = await rows(agent.app.database, runs)
+        known = await rows(agent.app.state.database, runs)
         # Such as a redelivery of what goes on.
         with suppress(SymbiontError):
             match action:
@@ -87,7 +87,7 @@ class Turns:
                     self.delivered.append(await agent.deliver({"number": number}))
                 case "redeliver" if self.delivered:
                     again = self.delivered[number % len(self.delivered)]
-                    await redeliver(agent.app.database, agent.app.clock, again)
+                    await redeliver(agent.app.state.database, agent.app.state.clock, again)
                     agent.dispatcher.wake()
                 case "approve" if waiting:
                     await approve(agent, waiting[number % len(waiting)])
@@ -112,7 +112,7 @@ class Turns:
                 await asyncio.sleep(0.02)
 
     async def living(self) -> bool:
-        async with self.agent.app.database.read() as connection:
+        async with self.agent.app.state.database.read() as connection:
             for table in TURN_TABLES.values():
                 living = select(table.c.id).where(table.c.state.in_(LIVING)).limit(1)
                 if (await connection.execute(living)).first() is not None:
@@ -121,7 +121,7 @@ class Turns:
 
     async def check(self) -> None:
         """Raise AssertionError if a call has no output or several, or if something else happened than was decided."""
-        decided = {row.call_id: row.state for row in await rows(self.agent.app.database, approvals)}
+        decided = {row.call_id: row.state for row in await rows(self.agent.app.state.database, approvals)}
         assert "awaiting" not in decided.values()
         done = await self.agent.block()
         for thread in self.threads:

@@ -17,7 +17,9 @@ from runtime.database.schema import OWNER, approvals, inputs, thread_turns
 from runtime.errors import Conflict, NotFound
 from runtime.identity import users
 from runtime.identity.caller import OWNER_CALLER
-from runtime.threads.approvals import standing
+from runtime.threads.approvals.approval import digest_of
+from runtime.threads.approvals.store import Approvals
+from runtime.tools.model.agent_toolset import AgentIdentity, AgentTools
 from runtime.tools.toolset import ALL_TOOLS
 from runtime.webhooks.deliveries.redelivery import redeliver
 from runtime.webhooks.deliveries.retention import prune
@@ -40,14 +42,16 @@ THREE = json.dumps(
     }
 )
 
+DELIVERIES = f"{CONFIRM} block human {{ deliveries true }}"
+
 
 async def states(agent: Acting) -> list[str]:
-    return [row.state for row in await rows(agent.app.database, approvals)]
+    return [row.state for row in await rows(agent.app.state.database, approvals)]
 
 
 async def stored(agent: Acting) -> list[str]:
     """Return the texts in the memory of the agent."""
-    context = agent.app.context(OWNER_CALLER)
+    context = agent.app.contexts.tool(OWNER_CALLER)
     found = (await ALL_TOOLS.call("memory_list", context, {"agent": "helper"})).model_dump()
     return [each["text"] for each in found["items"] if each["memory_type"] == "semantic"]
 
@@ -116,14 +120,16 @@ async def test_nobody_is_asked_about_a_call_that_may_have_happened(
     more = "tools [webhook_create] confirm [webhook_create]"
     with ScriptedModel(create, says("I am not sure.")) as model:
         async with asking(tmp_path, model, more) as agent:
-            database = agent.app.database
-            allow = partial(standing.add, clock=agent.app.clock, user_id=OWNER, agent="helper", by=OWNER)
-            await database.transact(lambda connection: allow(connection, tool="webhook_create"))
+            database = agent.app.state.database
+            standing = Approvals(database, agent.app.state.clock).standing
+            tool = AgentTools().of(["webhook_create"], OWNER_CALLER, AgentIdentity("helper"))["webhook_create"]
+            allow = partial(standing.add, definition=digest_of(tool.name, {}, tool.definition), by=OWNER, via="cli")
+            await database.transact(lambda connection: allow(connection, OWNER, "helper", "webhook_create"))
             run_id = await agent.send("Make one.")
             await begun.wait()
             await agent.kill()
-            [kept] = await standing.of_user(database, OWNER)
-            await standing.revoke(database, kept.id, OWNER)
+            [kept] = await standing.of_user(OWNER)
+            await standing.revoke(kept.id, OWNER)
             assert await agent.end(run_id) == "answered"
             assert await states(agent) == []
             [(_, status, _)] = await agent.outputs()
@@ -138,7 +144,7 @@ async def test_a_call_that_a_dead_letter_left_is_not_run_when_it_is_sent_again(
             delivery_id = await agent.deliver({"a": 1})
             run = await agent.until(delivery_id, lambda row: row.state == "awaiting")
             await agent.dispatcher.cancel(run.id, OWNER)
-            await redeliver(agent.app.database, agent.app.clock, delivery_id)
+            await redeliver(agent.app.state.database, agent.app.state.clock, delivery_id)
             agent.dispatcher.wake()
             again = await agent.until(delivery_id, lambda row: row.ended == "answered")
             assert again.id == run.id
@@ -158,7 +164,7 @@ async def test_a_run_whose_agent_is_gone_leaves_no_open_call(tmp_path: Path) -> 
             assert await agent.app.reload()
             await pass_deadlines(agent)
             async with asyncio.timeout(60):
-                while [row.state for row in await rows(agent.app.database, inputs)] != ["agent_gone"]:
+                while [row.state for row in await rows(agent.app.state.database, inputs)] != ["agent_gone"]:
                     await asyncio.sleep(0.02)
             assert len(await agent.outputs()) == 3
             assert await states(agent) == ["cancelled"]
@@ -191,11 +197,11 @@ async def test_a_run_whose_steps_are_fewer_after_a_reload_leaves_no_open_call(tm
 
 async def test_a_run_that_asked_goes_on_in_its_thread_when_its_agent_has_others_now(tmp_path: Path) -> None:
     with ScriptedModel(THREE, says("Well.")) as model:
-        async with acting(tmp_path, program(model, CONFIRM)) as agent:
+        async with acting(tmp_path, program(model, DELIVERIES)) as agent:
             delivery_id = await agent.deliver({"a": 1})
             run = await agent.until(delivery_id, lambda row: row.state == "awaiting")
             [waits] = await agent.services.approvals.of_run(run.id, OWNER)
-            await agent.reload(program(model, f"thread delivery {CONFIRM}"))
+            await agent.reload(program(model, f"thread delivery {DELIVERIES}"))
             await approve(agent, waits)
             assert await agent.end(delivery_id) == "answered"
             assert calls_without_output(await agent.messages()) == {}
@@ -214,12 +220,12 @@ async def test_a_thread_with_a_call_that_waits_is_deleted_by_force_alone(tmp_pat
             assert await states(agent) == []
             with pytest.raises(NotFound):
                 await approve(agent, waits)
-            assert await rows(agent.app.database, thread_turns) == []
+            assert await rows(agent.app.state.database, thread_turns) == []
 
 
 async def test_a_delivery_whose_thread_is_deleted_asks_again_in_another(tmp_path: Path) -> None:
     with ScriptedModel(says(memory_append=note("Tea.")), says("Well.")) as model:
-        async with asking(tmp_path, model) as agent:
+        async with asking(tmp_path, model, DELIVERIES) as agent:
             delivery_id = await agent.deliver({"a": 1})
             run = await agent.until(delivery_id, lambda row: row.state == "awaiting")
             [before] = await agent.services.approvals.of_run(run.id, OWNER)
@@ -230,17 +236,19 @@ async def test_a_delivery_whose_thread_is_deleted_asks_again_in_another(tmp_path
             assert (after.id == before.id, after.thread_id) == (False, (await agent.main()).id)
             await approve(agent, after)
             assert await agent.end(delivery_id) == "answered"
-            assert await agent.block() == "Tea."
+            assert await agent.block() == "Tea. [from a delivery of pushes]"
 
 
 async def test_what_a_removed_user_was_asked_is_deleted(tmp_path: Path) -> None:
     with ScriptedModel(THREE) as model:
         async with asking(tmp_path, model) as agent:
-            database = agent.app.database
+            database = agent.app.state.database
             ada = await users.add(database, "ada", 1)
             run_id = await agent.send("Note it.", user_id=ada)
             await agent.until(run_id, lambda row: row.state == "awaiting")
-            await database.transact(lambda connection: users.remove(connection, ada, milliseconds(agent.app.clock)))
+            await database.transact(
+                lambda connection: users.remove(connection, ada, milliseconds(agent.app.state.clock))
+            )
             async with agent.app.open_context(OWNER_CALLER) as context:
                 done = await erase(context, ada)
             assert (done.problems, done.running) == ([], False)
@@ -253,9 +261,9 @@ async def test_decided_approvals_are_deleted_with_their_runs(tmp_path: Path) -> 
             run_id = await agent.send("Note it.")
             await approve(agent, *await parked(agent, run_id))
             assert await agent.end(run_id) == "answered"
-            await prune(agent.app.database, agent.app.clock, keep_seconds=3600)
+            await prune(agent.app.state.database, agent.app.state.clock, keep_seconds=3600)
             assert await states(agent) == ["approved"]
-            await prune(agent.app.database, agent.app.clock, keep_seconds=-1)
+            await prune(agent.app.state.database, agent.app.state.clock, keep_seconds=-1)
             assert await states(agent) == []
 
 
@@ -265,7 +273,7 @@ async def test_a_summary_absorbs_no_call_that_waits(tmp_path: Path) -> None:
     more = f"context {{ max_tokens 6000 reply_tokens 300 }} {CONFIRM}"
     with ScriptedModel(says(memory_append=note("Tea.")), *said, says("Noted."), says("All.")) as model:
         async with asking(tmp_path, model, more) as agent:
-            run_id = await agent.send("Note that I like tea.")
+            run_id = await agent.send("Note it.")
             [waits] = await parked(agent, run_id)
             for number in range(4):
                 assert await agent.ask(f"{number} {long}") == "answered"

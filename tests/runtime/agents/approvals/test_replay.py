@@ -31,15 +31,15 @@ async def test_an_outage_at_any_commit_of_a_run_that_asks_changes_nothing(
 ) -> None:
     with ScriptedModel(answer) as model:
         async with asking(tmp_path, model) as agent:
-            assert agent.app.database.kind == kind
-            written = fail_at(monkeypatch, agent.app.database.commits, broken, stored=stored)
+            assert agent.app.state.database.kind == kind
+            written = fail_at(monkeypatch, agent.app.state.database.commits, broken, stored=stored)
             run_id = await agent.send("Note it.")
             [waits] = await parked(agent, run_id)
-            assert len(await rows(agent.app.database, approvals)) == 1
+            assert len(await rows(agent.app.state.database, approvals)) == 1
             await approve(agent, waits)
             assert await agent.end(run_id) == "answered"
             assert await agent.block() == "Fact."
-            assert [row.state for row in await rows(agent.app.database, approvals)] == ["approved"]
+            assert [row.state for row in await rows(agent.app.state.database, approvals)] == ["approved"]
             assert written() > broken
             found = await agent.messages()
     assert [each.kind for each in found] == ["message", "tool_call", "tool_output", "message"]

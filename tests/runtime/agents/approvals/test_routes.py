@@ -68,6 +68,7 @@ async def test_a_call_is_listed_shown_and_decided_once(app: App) -> None:
     app.queued.clear()
     done = told(await app.ask(writes, "POST", f"{path}/deny", {"reason": "Wait."}))
     assert (done["state"], done["decided_by"], done["reason"]) == ("denied", "ada", "Wait.")
+    assert (done["user"], done["decided_via"]) == ("ada", "http")
     assert app.queued == [None]
     said = is_problem(await app.ask(writes, "POST", f"{path}/approve", {"always": True}), 409, "conflict")
     assert said.startswith("this call was denied already")
@@ -103,6 +104,7 @@ async def test_a_tool_is_approved_for_good_and_that_is_revoked(app: App) -> None
     await app.ask(token, "POST", f"/v1/approvals/{waits.id}/approve", {"always": True})
     [kept] = told(await app.ask(token, "GET", "/v1/approvals/standing"))["standing"]
     assert (kept["agent"], kept["tool"], kept["decided_by"]) == ("reviewer", "merge", "ada")
+    assert kept["decided_via"] == "http"
     assert await asked(app) == []
     path = f"/v1/approvals/standing/{kept['id']}"
     is_problem(await app.ask(other, "DELETE", path), 404, "not_found")

@@ -17,6 +17,7 @@ from tests.runtime.daemon import killing, sharing
 from tests.runtime.daemon.running import Daemon, on_postgres, running, until, write_program
 from tests.runtime.daemon.terminal import terminal
 from tests.runtime.daemon.v1 import ask, make_token
+from tests.runtime.mcp.lines import lines
 
 pytestmark = LONG
 
@@ -116,6 +117,55 @@ def test_a_call_is_told_in_the_events_and_decided_over_http(model: ScriptedModel
     assert "A person denied this call: Not now." in model.texts(1)
 
 
+def test_a_person_sees_for_whom_and_on_whose_word_a_call_is_made(model: ScriptedModel, tmp_path: Path) -> None:
+    model.replies = [says(webhook_create=CREATE)]
+    keyed = """
+thread keyed { json_path "$.customer" }
+}
+webhook tickets { path "/hooks/tickets" provider custom insecure_allow_unverified true agent helper }
+"""
+    write_program(tmp_path, PROGRAM.format(model=model.block).removesuffix("}\n") + keyed)
+    with running(tmp_path, "program") as daemon:
+        for customer in ("c-2", "c-3"):
+            body = json.dumps({"customer": customer, "text": f"Refund {customer}.\x1b[2J\u202e"}).encode()
+            assert daemon.request("POST", "/hooks/tickets", body, [("Content-Type", "application/json")]).status == 202
+        until(lambda: len(pending(daemon)) == 2, what="both calls")
+        for waits in pending(daemon):
+            assert (waits["user"], waits["kind"], waits["webhook"]) == ("owner", "keyed", "tickets")
+            assert f"Refund {waits['subject']}." in waits["message"]
+            assert daemon.symbi("webhook", "show", waits["delivery_id"]).returncode == 0
+        page = terminal(daemon, "agent", "pending")
+        for waits in pending(daemon):
+            assert f"subject  {waits['subject']}" in page
+            assert f"webhook  tickets, delivery {waits['delivery_id']}" in page
+            assert f"Refund {waits['subject']}." in page
+        assert "\x1b[2J" not in page
+        assert "\u202e" not in page + terminal(daemon, "agent", "pending", "--json")
+
+
+def test_a_client_of_mcp_decides_only_if_its_tools_were_named(model: ScriptedModel, tmp_path: Path) -> None:
+    write_program(tmp_path, PROGRAM.format(model=model.block))
+    with running(tmp_path, "program") as daemon:
+        assert daemon.symbi("chat", "-m", "Create a webhook.").returncode == 1
+        [waits] = pending(daemon)
+        for tools in (None, "all", "agents"):
+            with lines(tmp_path, tools=tools) as client:
+                client.begin()
+                names = {each["name"] for each in client.ask("tools/list")["result"]["tools"]}
+                assert "agent_chat" in names
+                assert not {each for each in names if "approval" in each or each == "agent_config_edit"}
+                refused = client.ask(
+                    "tools/call", {"name": "approval_approve", "arguments": {"approval_id": waits["id"]}}
+                )
+                assert refused["error"]["code"] == -32602
+        with lines(tmp_path, tools="approvals") as client:
+            client.begin()
+            done = client.call("approval_approve", approval_id=waits["id"], always=True)
+            assert done["structuredContent"]["decided_via"] == "mcp"
+        until(lambda: ended(daemon) == "answered", what="the end of the run")
+        assert "owner, mcp" in daemon.symbi("agent", "approvals", "list").stdout
+
+
 def test_a_decision_on_one_daemon_wakes_the_run_on_another(
     model: ScriptedModel, tmp_path: Path, postgres_url: str
 ) -> None:
@@ -178,7 +228,7 @@ def _decided(daemon: Daemon) -> str | None:
 
 def _outputs(daemon: Daemon) -> list[tuple[str, str]]:
     """Return status and text of the outputs of all calls."""
-    [thread] = shown(daemon, "thread", "list")["threads"]
-    lines = daemon.symbi("thread", "export", thread["thread"]).stdout.splitlines()
-    parts = [part for line in lines for part in json.loads(line).get("parts", ())]
-    return [(part["status"], part["text"]) for part in parts if part.get("type") == "tool_output"]
+    [thread] = shown(daemon, "thread", "list")["conversations"]
+    lines = daemon.symbi("thread", "export", thread["conversation_id"]).stdout.splitlines()
+    items = [json.loads(line) for line in lines]
+    return [(item["outcome"], item["output"]) for item in items if item.get("type") == "function_call_output"]

@@ -22,8 +22,8 @@ async def test_statements_wait_as_the_model_wrote_them_and_a_pattern_gives_no_to
     both = says(agent_memory_sql=INSERT), says(agent_memory_sql=DROP)
     with ScriptedModel(*both, says(task_delete=TASK), says("Done.")) as model:
         async with acting(tmp_path, program(model, TOOLS)) as agent:
-            assert agent.app.sql is not None
-            await agent.app.sql.run(OWNER, "CREATE TABLE t (a TEXT, b TEXT)", (), FREE)
+            assert agent.app.state.sql is not None
+            await agent.app.state.sql.run(OWNER, "CREATE TABLE t (a TEXT, b TEXT)", (), FREE)
             run = await agent.send("Keep it.")
             for given, decide in ((INSERT, approve), (DROP, deny)):
                 [waits] = await parked(agent, run)
@@ -36,5 +36,5 @@ async def test_statements_wait_as_the_model_wrote_them_and_a_pattern_gives_no_to
                 ("agent_memory_sql", "error"),
                 ("task_delete", "error"),
             ]
-            kept = await agent.app.sql.run(OWNER, "SELECT a, b FROM t", (), FREE)
+            kept = await agent.app.state.sql.run(OWNER, "SELECT a, b FROM t", (), FREE)
             assert kept.rows == [["it's\n; DROP TABLE t", None]]

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import update
 
 from runtime.database.schema import OWNER, TURN_TABLES, approvals
-from runtime.identity.caller import Caller, Scope
+from runtime.identity.caller import Caller, Scope, Surface
 from runtime.threads.approvals.approval import Approval
 from runtime.threads.run import AWAITING
 from runtime.tools.approvals.types import CallApproval
@@ -40,10 +40,16 @@ async def parked(agent: Acting, run_id: str) -> list[Approval]:
 
 
 async def decide(
-    agent: Acting, name: str, given: Mapping[str, Any], *, user_id: str = OWNER, scope: Scope = "write"
+    agent: Acting,
+    name: str,
+    given: Mapping[str, Any],
+    *,
+    user_id: str = OWNER,
+    scope: Scope = "write",
+    via: Surface = "user",
 ) -> CallApproval:
     """Call a tool on approvals as a person does."""
-    context = agent.app.context(Caller(user_id, frozenset({scope})))
+    context = agent.app.contexts.tool(Caller(user_id, frozenset({scope}), via=via))
     done = await ALL_TOOLS.call(name, context, given)
     agent.dispatcher.wake()
     assert isinstance(done, CallApproval)
@@ -67,5 +73,5 @@ async def pass_deadlines(agent: Acting) -> None:
         for table in TURN_TABLES.values():
             connection.execute(update(table).where(table.c.state == "queued").values(next_attempt_at=1))
 
-    await agent.app.database.transact(pass_all)
+    await agent.app.state.database.transact(pass_all)
     agent.dispatcher.wake()

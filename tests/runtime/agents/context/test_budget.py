@@ -20,7 +20,7 @@ from runtime.agents.context.fields import Block, Budget, Count, Entry, Fields
 from runtime.agents.reply.reply_schema import reply_schema
 from runtime.models.request import ToolCall
 from runtime.search.embedding import minilm
-from runtime.tokens import TokenCounter
+from runtime.token_counter import TokenCounter
 from tests.lanes import EFFORT, examples
 from tests.runtime.agents.context.test_build import FIND, HUMAN, fields, size, tool
 

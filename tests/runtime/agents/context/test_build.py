@@ -17,7 +17,7 @@ from runtime.agents.context.fields import Block, Budget, Count, Entry, Fields, M
 from runtime.agents.context.render import cut, schema_text
 from runtime.agents.reply.reply_schema import reply_schema
 from runtime.models.request import ToolCall, ToolSchema
-from runtime.tokens import TokenCounter, estimate
+from runtime.token_counter import TokenCounter, estimate
 from tests.lanes import examples
 
 PERSONA: Final = Block("persona", "Who you are.", "I am a helpful AI assistant.", 20_000)
@@ -123,7 +123,7 @@ def test_the_order_is_by_how_rarely_parts_change() -> None:
         by_words,
     )
     whole = "\n".join(texts(built))
-    marks = ["You help.", "Answer in JSON.", "- search:", "helpful AI", "Three people.", "Ada likes tea.", "shortly"]
+    marks = ["You help.", "Answer in JSON.", "- search(", "helpful AI", "Three people.", "Ada likes tea.", "shortly"]
     marks += [
         "They met.",
         "0 word",
@@ -206,17 +206,44 @@ def test_what_is_fixed_gives_way_in_order_and_says_so() -> None:
         human=HUMAN._replace(value="human " * 80),
         persona=PERSONA._replace(value="persona " * 80),
     )
-    order = ("tools", "second", "first", "preferences", "human", "persona")
+    order = ("tools are left out", "is shortened", "preferences", "all tools")
     seen: list[tuple[str, ...]] = []
-    for window in range(8000, 600, -20):
+    for window in range(8000, 100, -20):
         try:
             notes = build(many, Budget(window, 64), by_words).notes
         except NoRoom:
             break
-        labels = tuple(word for word in order if any(word in note for note in notes))
-        if not seen or seen[-1] != labels:
-            seen.append(labels)
+        given = tuple(word for word in order if any(word in note for note in notes))
+        if not seen or seen[-1] != given:
+            seen.append(given)
     assert set(seen) == {order[:n] for n in range(len(order) + 1)}
+
+
+def test_a_long_block_is_cut_in_its_middle_and_the_model_and_a_person_are_told() -> None:
+    for length in (9_549, 20_000, 200_000):
+        human = HUMAN._replace(value="".join(f"Fact {n} of the user. " for n in range(length))[:length])
+        whole = fields(human=human, entries=conversation(6), blocks=(Block("team", "", "Three people.", 100),))
+        for window in (1024, 2048, 3072):
+            built = build(whole, Budget(window, window // 4), by_words)
+            text = built.messages[0].text
+            [note] = [each for each in built.notes if "human" in each]
+            assert f"of {length:,} characters of this block: shorten it" in text
+            assert f'chars="{length}/' in text
+            assert "Fact 0 of" in text
+            assert human.value[-10:] in text
+            # The short blocks stay whole.
+            assert "Three people." in text
+            assert "helpful AI assistant" in text
+            assert note.startswith("the block human is shortened: ")
+            assert (note,) == built.cut_blocks
+            assert 0 < built.block_rooms["human"] < length
+            assert size(built, by_words) <= window - window // 4
+
+
+def test_a_block_that_fits_has_the_room_that_is_left() -> None:
+    rooms = build(fields(), Budget(4096, 512), by_words).block_rooms
+    assert rooms["human"] > 5_000
+    assert build(fields(), Budget(8192, 512), by_words).block_rooms["human"] > rooms["human"]
 
 
 def test_left_out_tools_are_found_by_one_tool() -> None:
@@ -310,7 +337,7 @@ def test_what_a_run_answers_is_counted_when_it_was_summarized() -> None:
 
 
 async def test_an_instruction_that_only_an_estimate_finds_too_long_is_not_refused() -> None:
-    whole = fields(instruction="word " * 2400)
+    whole = fields(instruction="word " * 4200)
     with pytest.raises(NoRoom):
         build(whole, Budget(4096, 512), TokenCounter().count)
     built = await build_measured(whole, Budget(4096, 512), TokenCounter(), Halves())

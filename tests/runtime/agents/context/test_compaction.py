@@ -17,7 +17,7 @@ from tests.runtime.agents.outages import unconfirmed
 from tests.runtime.agents.scripted import ScriptedModel, says
 
 MORE = f"""
-    context {{ max_tokens 3000 reply_tokens 400 }}
+    context {{ max_tokens 2925 reply_tokens 400 }}
     tools ["agent_block_history"]
     block notes {{ value "{"word " * 300}" }}
 """
@@ -50,7 +50,7 @@ async def interrupted(
         async with acting(tmp_path, program(model, MORE)) as agent:
             for question in range(4):
                 assert await agent.ask(f"Question {question}. " + "word " * 150) == "answered"
-            commits, left = agent.app.database.commits, [number]
+            commits, left = agent.app.state.database.commits, [number]
             put = commits.put
 
             def failing(stage: Any, write: Any) -> Any:

@@ -63,6 +63,7 @@ def test_a_task_is_said_once_although_the_daemon_is_killed_while_the_model_answe
                 "priority": "normal",
                 "due_date": urgent(daemon)["New one"]["due_date"],
                 "overdue": True,
+                "subject": None,
                 "said_at": None,
                 "in_context": True,
             }

@@ -15,7 +15,7 @@ from runtime.tasks.store import TaskStore
 from runtime.tasks.task import Actor, Due, Priority, Task
 from runtime.tasks.urgent import MOST, UrgentTasks, said_of
 from runtime.threads.run_log import RunLog
-from runtime.tokens import estimate
+from runtime.token_counter import estimate
 from tests.clocks import ManualClock
 from tests.runtime.agents.loop.acting import Acting, acting, program
 from tests.runtime.agents.loop.test_context import shown
@@ -28,23 +28,25 @@ DAY = 86_400_000
 async def add(
     agent: Acting, title: str, *, user_id: str = "owner", priority: Priority = "urgent", due: Due | None = None
 ) -> Task:
-    store = TaskStore(agent.app.database, agent.app.clock)
+    store = TaskStore(agent.app.state.database, agent.app.state.clock)
     return await store.create(user_id, USER, title=title, priority=priority, due=due)
 
 
 async def said_at(agent: Acting, task: Task) -> int | None:
-    return (await TaskStore(agent.app.database, agent.app.clock).get(task.user_id, task.id)).said_at
+    return (await TaskStore(agent.app.state.database, agent.app.state.clock).get(task.user_id, task.id)).said_at
 
 
 async def test_urgent_and_overdue_tasks_are_said_once(tmp_path: Path) -> None:
     with ScriptedModel(says("Hello.")) as model:
         async with acting(tmp_path, program(model)) as agent:
-            now = milliseconds(agent.app.clock)
+            now = milliseconds(agent.app.state.clock)
             urgent = await add(agent, "Call </urgent_tasks>\nAda")
             overdue = await add(agent, "Pay rent", priority="low", due=Due(now - DAY, None))
             await add(agent, "Water plants", priority="high", due=Due(now + DAY, None))
             done = await add(agent, "Ended")
-            await TaskStore(agent.app.database, agent.app.clock).update("owner", done.id, {"status": "completed"}, USER)
+            await TaskStore(agent.app.state.database, agent.app.state.clock).update(
+                "owner", done.id, {"status": "completed"}, USER
+            )
             before = {each["task_id"]: each for each in (await shown(agent))["urgent_tasks"]}
             assert await said_at(agent, urgent) is None
             assert await agent.ask("Hello.") == "answered"
@@ -97,7 +99,7 @@ async def test_another_agent_than_the_main_one_has_none(tmp_path: Path) -> None:
 async def test_nothing_of_another_user_is_said(tmp_path: Path) -> None:
     with ScriptedModel(says("Hello.")) as model:
         async with acting(tmp_path, program(model)) as agent:
-            ada = await users.add(agent.app.database, "ada", milliseconds(agent.app.clock))
+            ada = await users.add(agent.app.state.database, "ada", milliseconds(agent.app.state.clock))
             hers = await add(agent, "Of Ada", user_id=ada)
             assert await agent.ask("Hello.") == "answered"
             assert (await shown(agent))["urgent_tasks"] == []
@@ -186,9 +188,11 @@ async def test_the_day_is_that_of_the_user(tmp_path: Path, zone: str, waits: boo
     with ScriptedModel(says("Hello.")) as model:
         async with acting(tmp_path, program(model)) as agent:
             clock = ManualClock(1_764_072_000.0)
-            urgent = UrgentTasks(agent.app.database, clock)
+            urgent = UrgentTasks(agent.app.state.database, clock)
             row = {"user_id": "owner", "time_zone": zone, "updated_at": 1}
-            await agent.app.database.transact(lambda connection: connection.execute(user_settings.insert().values(row)))
+            await agent.app.state.database.transact(
+                lambda connection: connection.execute(user_settings.insert().values(row))
+            )
             task = await add(agent, "Call Ada", due=Due(1_764_072_000_000, None))
             await urgent.mark_said("owner", [task.id])
             clock.advance(6 * 3600)

@@ -41,8 +41,8 @@ class Acting:
     def __init__(self, app: App) -> None:
         self.app = app
         self._begin()
-        self.services = app.services
-        self.inputs = Inputs(app.database, app.clock)
+        self.services = app.state.services
+        self.inputs = Inputs(app.state.database, app.state.clock)
         self._deliveries = 0
 
     async def reload(self, text: str) -> None:
@@ -81,13 +81,13 @@ class Acting:
         more: dict[str, Any] = {"webhook": "pushes", "agent": "helper", "user_id": user_id}
         given = candidate(str(self._deliveries), body=body, content_type="application/json", **more)
         assert given.body_sha256 == hashlib.sha256(body).hexdigest()
-        decision = await Admission(self.app.database, self.app.clock).admit(given)
+        decision = await Admission(self.app.state.database, self.app.state.clock).admit(given)
         self.dispatcher.wake()
         return decision.delivery_id
 
     async def run(self, turn_id: str) -> Any:
         """Return the row of the run of a message or a delivery; None before its first attempt."""
-        found = await rows(self.app.database, runs)
+        found = await rows(self.app.state.database, runs)
         return next((row for row in found if turn_id in (row.id, row.delivery_id)), None)
 
     async def until(self, turn_id: str, accepts: Callable[[Any], bool]) -> Any:

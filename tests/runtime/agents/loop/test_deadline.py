@@ -17,7 +17,7 @@ from tests.runtime.agents.loop.test_away import MISSING
 from tests.runtime.agents.scripted import ScriptedModel, says
 from tests.runtime.webhooks.candidates import rows
 
-SAID = "The turn failed: the run took longer than 1 seconds (SYMBIONT_RUN_SECONDS allows more or less)"
+SAID = "The turn failed: the run took longer than 1 second (SYMBIONT_RUN_TIMEOUT allows more or less)"
 
 
 @contextmanager
@@ -37,7 +37,7 @@ def held() -> Iterator[Callable[[Any], str]]:
 
 @pytest.fixture
 def one_second(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SYMBIONT_RUN_SECONDS", "1")
+    monkeypatch.setenv("SYMBIONT_RUN_TIMEOUT", "1s")
 
 
 @pytest.mark.usefixtures("one_second")
@@ -56,9 +56,9 @@ async def test_a_delivery_whose_run_takes_too_long_is_a_dead_letter(tmp_path: Pa
         model.replies.append(answer)
         async with acting(tmp_path, program(model)) as agent:
             assert await agent.end(await agent.deliver({"number": 1})) == "failed"
-            [row] = await rows(agent.app.database, deliveries, "state", "tries", "last_error")
+            [row] = await rows(agent.app.state.database, deliveries, "state", "tries", "last_error")
             assert (row.state, row.tries) == ("dead", 1)
-            assert "the run took longer than 1 seconds" in row.last_error
+            assert "the run took longer than 1 second" in row.last_error
         assert len(model.bodies) == 1
 
 
@@ -79,7 +79,7 @@ async def test_a_dead_letter_that_is_sent_again_has_its_time_anew(tmp_path: Path
         async with acting(tmp_path, program(model)) as agent:
             delivery = await agent.deliver({"number": 1})
             assert await agent.end(delivery) == "failed"
-            await redeliver(agent.app.database, agent.app.clock, delivery)
+            await redeliver(agent.app.state.database, agent.app.state.clock, delivery)
             agent.dispatcher.wake()
             row = await agent.until(delivery, lambda row: row.ended == "answered")
             assert row.attempt == 2

@@ -68,7 +68,7 @@ async def test_what_gives_way_to_the_window_is_yellow_before_a_run(tmp_path: Pat
             level, text = (await checks(agent))["context of helper"]
             assert level == "YELLOW"
             assert "tools are left out: the window is too small" in text
-            assert "the block notes is left out" in text
+            assert "the block notes is shortened: " in text
 
 
 async def test_a_block_that_grew_is_counted_as_it_is_now(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ async def test_a_block_that_grew_is_counted_as_it_is_now(tmp_path: Path) -> None
             scope = BlockScope((await agent.main()).user_id, "helper", None)
             await agent.services.blocks.write(scope, "human", LONG, Origin("person"))
             level, text = (await checks(agent))["context of helper"]
-            assert (level, "the block human is left out" in text) == ("YELLOW", True)
+            assert (level, "the block human is shortened: " in text) == ("YELLOW", True)
 
 
 @pytest.mark.parametrize(("more", "chosen"), [("enabled false", "model scripted"), ("", "model none"), ("", "")])

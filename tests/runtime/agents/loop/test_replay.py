@@ -32,8 +32,8 @@ async def test_an_outage_at_any_commit_of_a_run_changes_nothing(
 ) -> None:
     with ScriptedModel(answer) as model:
         async with acting(tmp_path, program(model)) as agent:
-            assert agent.app.database.kind == kind
-            written = fail_at(monkeypatch, agent.app.database.commits, broken, stored=stored)
+            assert agent.app.state.database.kind == kind
+            written = fail_at(monkeypatch, agent.app.state.database.commits, broken, stored=stored)
             assert await agent.ask("Note it.") == "answered"
             assert (await agent.block()).split("\n") == ["Fact 0.", "Fact 1."]
             assert written() > broken
@@ -49,7 +49,7 @@ async def test_no_error_is_lost_when_an_outage_begins_with_the_calls_of_a_step(
     asyncio.get_running_loop().set_exception_handler(lambda _, context: lost.append(context))
     with ScriptedModel(answer) as model:
         async with acting(tmp_path, program(model)) as agent:
-            commits = agent.app.database.commits
+            commits = agent.app.state.database.commits
             put, failed = commits.put, set()
 
             def failing(stage: Any, item: Any) -> Any:

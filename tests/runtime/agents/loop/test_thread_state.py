@@ -72,4 +72,4 @@ async def test_entries_do_not_depend_on_how_many_messages_are_added_at_once(
         state.add(stored)
         # A repetition changes nothing.
         state.add(stored)
-        assert state.entries == tuple(entries_of(all_of_them, native=native))
+        assert state.entries == tuple(entries_of(all_of_them, native=native, own="run"))

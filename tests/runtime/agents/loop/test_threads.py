@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import threading
 import time
@@ -19,7 +20,7 @@ from structlog.contextvars import get_contextvars
 from runtime.database.group_commit import GATHERING, GroupCommit
 from runtime.database.schema import threads as threads_table
 from runtime.database.schema import users
-from runtime.threads import deletion
+from runtime.threads.removal import deletion
 from runtime.threads.run import ENDED
 from runtime.threads.thread import Thread
 from tests.lanes import repeated
@@ -27,7 +28,8 @@ from tests.runtime.agents.loop.acting import Acting, acting, program
 from tests.runtime.agents.scripted import ScriptedModel, says
 
 KEYED = 'thread keyed { json_path "$.issue" }'
-SHARED = 'thread keyed { json_path "$.issue" separate_memory false }'
+SHARED = 'thread keyed { json_path "$.issue" separate_memory false } block human { deliveries true }'
+MARK = " [from a delivery of pushes]"
 
 
 async def threads(agent: Acting, user_id: str = "owner") -> list[Thread]:
@@ -70,10 +72,28 @@ async def test_each_value_has_a_thread_and_a_memory_of_its_own(tmp_path: Path) -
                 ("keyed", "1", 8),
                 ("keyed", "2", 4),
             }
-            assert (await agent.block(subject="1")).split() == ["apples", "plums"]
-            assert (await agent.block(subject="2")).split() == ["pears"]
+            assert (await agent.block(subject="1")) == f"apples{MARK}\nplums{MARK}"
+            assert (await agent.block(subject="2")) == f"pears{MARK}"
             assert await agent.block() == ""
         assert all("pears" not in text for text in map(str, model.bodies) if "apples" in text)
+
+
+async def test_a_webhook_says_where_its_deliveries_name_the_subject(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with ScriptedModel(says("Seen.")) as model:
+        text = program(model, KEYED).replace(
+            "webhook pushes {", 'webhook pushes { subject { json_path "$.data.customer" }', 1
+        )
+        async with acting(tmp_path, text) as agent:
+            await agent.end(await agent.deliver({"issue": 1, "data": {"customer": "c-1"}}))
+            await agent.end(await agent.deliver({"issue": 1}))
+            assert {(each.kind, each.subject) for each in await threads(agent)} == {
+                ("keyed", "c-1"),
+                ("delivery", None),
+            }
+    [line] = [line for line in capsys.readouterr().out.splitlines() if "delivery_without_subject" in line]
+    assert "$.data.customer" in line
 
 
 async def test_the_memory_is_the_agents_if_it_is_not_separate(tmp_path: Path) -> None:
@@ -82,10 +102,13 @@ async def test_the_memory_is_the_agents_if_it_is_not_separate(tmp_path: Path) ->
             for issue, word in ((1, "apples"), (2, "pears")):
                 assert await agent.end(await agent.deliver({"issue": issue, "text": f"remember {word}"})) == "answered"
             assert len(await threads(agent)) == 2
-            assert (await agent.block()).split() == ["apples", "pears"]
+            assert (await agent.block()) == f"apples{MARK}\npears{MARK}"
 
 
-@pytest.mark.parametrize("payload", [{}, {"issue": None}, {"issue": [1, 2]}, {"issue": True}, {"issue": " "}])
+@pytest.mark.parametrize(
+    "payload",
+    [{}, {"issue": None}, {"issue": [1, 2]}, {"issue": True}, {"issue": " "}, {"issue": "a\x00"}, {"issue": "a\ufffd"}],
+)
 async def test_a_payload_without_the_value_has_a_thread_of_its_own_and_the_run_says_so(
     tmp_path: Path, payload: dict[str, Any]
 ) -> None:
@@ -94,17 +117,17 @@ async def test_a_payload_without_the_value_has_a_thread_of_its_own_and_the_run_s
             assert await agent.end(await agent.deliver(payload)) == "answered"
             [thread] = await threads(agent)
             assert thread.kind == "delivery"
-            assert "has no value at $.issue" in (await agent.messages(thread))[0].text
+            assert "has no value at $.issue that names a subject" in (await agent.messages(thread))[0].text
 
 
-@pytest.mark.parametrize("value", ["a\x00b", "x" * 1000, "漢🙂 \n", "'; DROP TABLE threads; --", 1.5, -0])
+@pytest.mark.parametrize("value", ["x" * 1000, "漢🙂 \n", "'; DROP TABLE threads; --", 1.5, -0])
 async def test_any_value_names_a_thread(tmp_path: Path, value: object) -> None:
     with ScriptedModel(remembers) as model:
         async with acting(tmp_path, program(model, KEYED)) as agent:
             assert await agent.end(await agent.deliver({"issue": value, "text": "remember plums"})) == "answered"
             [thread] = await threads(agent)
             assert thread.kind == "keyed"
-            assert (await agent.block(subject=thread.subject)) == "plums"
+            assert (await agent.block(subject=thread.subject)) == f"plums{MARK}"
 
 
 async def test_a_message_to_a_keyed_thread_has_the_memory_of_its_subject(tmp_path: Path) -> None:
@@ -113,8 +136,21 @@ async def test_a_message_to_a_keyed_thread_has_the_memory_of_its_subject(tmp_pat
             assert await agent.end(await agent.deliver({"issue": 1, "text": "remember apples"})) == "answered"
             [thread] = await threads(agent)
             assert await agent.ask("remember pears", thread=thread) == "answered"
-            assert (await agent.block(subject="1")).split() == ["apples", "pears"]
+            assert (await agent.block(subject="1")) == f"apples{MARK}\npears"
             assert await agent.block() == ""
+
+
+async def test_the_tables_of_all_subjects_are_no_tools_in_the_thread_of_one(tmp_path: Path) -> None:
+    shared = KEYED.replace("}", "shared_data true }")
+    tools = "tools [agent_memory_sql]"
+    with ScriptedModel(says("Hello.")) as model:
+        # In the second program the threads are not keyed any more.
+        for more, offered in ((f"{shared} {tools}", [True, True]), (tools, [False, True])):
+            async with acting(tmp_path, program(model, more)) as agent:
+                subject = await agent.services.threads.keyed("owner", "helper", "tea")
+                for thread in (subject, await agent.services.threads.main("owner", "helper")):
+                    assert await agent.ask("Hello.", thread=thread) == "answered"
+            assert ["agent_memory_sql" in json.dumps(body) for body in model.bodies[-2:]] == offered
 
 
 async def test_messages_to_one_thread_are_answered_in_order(tmp_path: Path) -> None:
@@ -142,7 +178,7 @@ async def test_a_message_whose_thread_is_deleted_while_it_waits_ends_at_once(tmp
         async with acting(tmp_path, program(model)) as agent:
             runs = [await agent.send("One."), await agent.send("Two.")]
             await asyncio.to_thread(began.wait, 60)
-            await deletion.mark(agent.app.database, select(threads_table.c.id))
+            await deletion.mark(agent.app.state.database, select(threads_table.c.id))
             going_on.set()
             for each in runs:
                 row = await agent.until(each, lambda row: row.state in ENDED)
@@ -154,7 +190,7 @@ async def test_users_share_nothing(tmp_path: Path) -> None:
     with ScriptedModel(remembers) as model:
         async with acting(tmp_path, program(model)) as agent:
             row = insert(users).values(user_id="u-ada", name="ada", created_at=0)
-            await agent.app.database.transact(lambda connection: connection.execute(row))
+            await agent.app.state.database.transact(lambda connection: connection.execute(row))
             assert await agent.ask("remember apples") == "answered"
             assert await agent.ask("remember pears", user_id="u-ada") == "answered"
             assert (await agent.block()).split() == ["apples"]
@@ -236,6 +272,6 @@ async def test_a_step_with_one_round_of_calls_is_three_commits(
 
     with ScriptedModel(answer) as model:
         async with acting(tmp_path, program(model, 'tools ["memory_list" "memory_append"]')) as agent:
-            counted = RunCommits(agent.app.database.commits)
+            counted = RunCommits(agent.app.state.database.commits)
             assert await agent.ask("Go.") == "answered"
     assert [later - earlier for earlier, later in pairwise(at)] == [commits] * 7

@@ -16,7 +16,8 @@ from tests.runtime.agents.reply.toolset import READS, TOOLS
 
 REQUEST = Request(messages=(Message("system", "Be kind."), Message("user", "I like tea.")), max_tokens=500)
 BROKEN = '{"messages": [], "tool_calls": [{"name": "archival_insert", "args": {"content": "He said "tea"."}}]}'
-BROKEN_READ = '{"messages": [], "tool_calls": [{"name": "archival_search", "args": {"query": "the "tea"."}}]}'
+GUESSED = '{"messages": [], "tool_calls": [{"name": "archival_insert", "args": {"content": "Te", "content": "Tea."}}]}'
+GUESSED_READ = '{"messages": [], "tool_calls": [{"name": "archival_search", "args": {"query": "te", "query": "tea"}}]}'
 GOOD = '{"messages": [], "tool_calls": [{"name": "archival_insert", "args": {"content": "He said \\"tea\\"."}}]}'
 
 
@@ -41,7 +42,7 @@ async def test_a_good_reply_is_not_corrected() -> None:
     assert model.requests == []
 
 
-@pytest.mark.parametrize("text", ["Hello.", BROKEN_READ, '{"messages": ["He said "tea"."], "tool_calls": []}'])
+@pytest.mark.parametrize("text", ["Hello.", GUESSED_READ, '{"messages": ["Te"], "messages": ["Tea."]}'])
 async def test_a_guess_that_changes_nothing_is_not_corrected(text: str) -> None:
     reading = await Model().read(text)
     assert reading.messages or reading.calls
@@ -73,7 +74,7 @@ async def test_a_reply_cannot_leave_its_fence() -> None:
 
 async def test_there_are_two_corrections_at_most_and_then_the_first_reading() -> None:
     model = Model("{still: broken", BROKEN)
-    reading = await model.read(BROKEN)
+    reading = await model.read(GUESSED)
     assert (reading.corrections, reading.lossless, reading.rung) == (2, False, "repaired")
     assert [request.temperature for request in model.requests] == [0.0, REQUEST.temperature]
 
@@ -132,7 +133,7 @@ async def test_without_room_for_a_correction_the_first_reading_counts() -> None:
     async def full(_request: Request) -> Reply:
         raise WindowExceeded("the request is too long")
 
-    reading = await read_with_corrections(REQUEST, Reply(text=BROKEN), TOOLS, full)
+    reading = await read_with_corrections(REQUEST, Reply(text=GUESSED), TOOLS, full)
     assert (reading.lossless, reading.corrections) == (False, 0)
     assert [call.name for call in reading.calls] == ["archival_insert"]
 
@@ -146,4 +147,4 @@ async def test_a_model_that_is_away_is_said() -> None:
 
 
 def test_without_names_of_reading_tools_every_guessed_call_is_corrected() -> None:
-    assert needs_correction(read_reply(Reply(text=BROKEN_READ), TOOLS))
+    assert needs_correction(read_reply(Reply(text=GUESSED_READ), TOOLS))

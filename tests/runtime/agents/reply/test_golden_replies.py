@@ -20,6 +20,7 @@ import pytest
 from runtime.agents.reply.agent_reply import AgentReply
 from runtime.agents.reply.reading import read_reply
 from runtime.models.request import Reply, ToolCall
+from tests.cases import each_case
 from tests.runtime.agents.reply.toolset import TOOLS
 
 FOLDER = Path(__file__).parents[3] / "golden" / "replies"
@@ -87,7 +88,7 @@ def test_there_are_at_least_150_cases_with_different_names() -> None:
     assert len(set(names)) == len(names) >= 150
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.file}-{case.name}")
+@each_case("case", CASES, lambda case: f"{case.file}/{case.name}")
 def test_a_cut_off_reply_is_never_lossless(case: Case) -> None:
     reply = msgspec.structs.replace(case.reply(), finish="length")
     assert not read_reply(reply, TOOLS, "native" if "native" in case.options else "json").lossless

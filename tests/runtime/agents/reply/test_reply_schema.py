@@ -70,22 +70,24 @@ def test_the_largest_arguments_become_open_first() -> None:
     assert validator.is_valid(large)
 
 
-@pytest.mark.parametrize("tools", [TOOLS, ALL, TOOLS[-1:], *([tool] for tool in ALL)])
-def test_the_example_of_the_instructions_is_a_valid_reply(tools: tuple[ToolSchema, ...]) -> None:
-    example = next(line for line in reply_instructions(tools).splitlines() if line.startswith("{"))
-    Draft202012Validator(reply_schema(tools)).validate(json.loads(example))
-    reading = read_reply(Reply(text=example), tools)
-    assert (reading.rung, len(reading.calls)) == ("strict", 1)
+def test_the_example_of_the_instructions_is_a_valid_reply() -> None:
+    wrong = []
+    for tools in (TOOLS, ALL, TOOLS[-1:], *((tool,) for tool in ALL)):
+        example = next(line for line in reply_instructions(tools).splitlines() if line.startswith("{"))
+        reading = read_reply(Reply(text=example), tools)
+        valid = Draft202012Validator(reply_schema(tools)).is_valid(json.loads(example))
+        if not valid or (reading.rung, len(reading.calls)) != ("strict", 1):
+            wrong.append(example)
+    assert not wrong
 
 
 def test_tools_are_listed_with_their_types() -> None:
     assert tool_list(TOOLS[3:5]) == (
-        "- archival_search(query: string, tags?: list of string, limit?: integer): Search.\n"
-        "- web-fetch(url: string): Fetch a page."
+        "- archival_search(query, tags?: list of string, limit?: integer): Search.\n- web-fetch(url): Fetch a page."
     )
 
 
 def test_an_enumeration_is_listed_with_its_values() -> None:
     parameters = {"type": "object", "properties": {"mode": {"enum": ["auto", "fast"]}}}
     assert tool_list([ToolSchema("go", "Go.\nFar.", parameters)]) == '- go(mode?: "auto" | "fast"): Go.'
-    assert msgspec.json.encode(reply_schema([ToolSchema("go", "Go.", parameters)]))
+    assert msgspec.json.encode(reply_schema((ToolSchema("go", "Go.", parameters),)))

@@ -60,10 +60,20 @@ def test_a_reply_that_ends_anywhere_continues_what_was_shown(meant: Meant, data:
         assert shown[:-1] == list(reading.messages[: len(shown)][:-1])
 
 
+def test_white_space_that_was_shown_is_part_of_the_message_wherever_the_reply_ends() -> None:
+    messages = ['He said "tea" \u3000', " a\n\n b "]
+    for text in (json.dumps({"messages": messages}, ensure_ascii=escaped) for escaped in (True, False)):
+        for end in range(len(text)):
+            shown = ReplyStream().feed(text[:end])
+            reading = read_reply(Reply(text=text[:end], finish="length"), TOOLS)
+            if '["' in text[:end]:
+                assert [each.text for each in shown] == list(reading.messages), end
+
+
 @settings(max_examples=examples(200))
 @given(st.text(max_size=60), st.data())
 def test_a_native_text_is_shown_as_it_arrives(text: str, data: st.DataObject) -> None:
-    text = text.replace("<", "").replace("[", "").replace("◁", "")
+    text = text.replace("<", "").replace("[", "")
     stream = ReplyStream("native")
     reading = read_reply(Reply(text=f"<think>Tea.</think>\n{text}"), TOOLS, "native")
     shown = _streamed(stream, f"<think>Tea.</think>\n{text}", _ends(data, text))
@@ -126,3 +136,17 @@ def test_a_mebibyte_in_small_parts_does_not_hang() -> None:
             for at in range(0, len(text), 16):
                 stream.feed(text[at : at + 16])
             assert time.process_time() - began < 30
+
+
+def test_reasoning_without_a_begin_is_not_shown_once_it_was_seen() -> None:
+    parts = ["secret plan", " about user </th", "ink> hello ", "there"]
+    first = ReplyStream("native")
+    assert "".join(shown.text for part in parts for shown in first.feed(part)).endswith("hello there")
+    assert first.has_unopened_reasoning
+
+    later = ReplyStream("native", held=True)
+    assert [shown.text for part in parts for shown in later.feed(part)] == ["hello", " there"]
+    plain = ReplyStream("native", held=True)
+    assert [shown for part in ("no plan", " at all") for shown in plain.feed(part)] == []
+    marked = ReplyStream("native", held=True)
+    assert [shown.text for part in ("<think>plan", "</think>hello") for shown in marked.feed(part)] == ["hello"]

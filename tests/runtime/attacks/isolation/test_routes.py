@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import pytest
-
 from runtime.api.rest.endpoints import ENDPOINTS, Endpoint
 from runtime.identity.caller import SCOPES
+from tests.cases import each_case
 from tests.runtime.attacks.isolation.parameters import NAMING, PLAIN, base_of, cases, names_of, needed_by
 from tests.runtime.attacks.isolation.world import NEW, OTHER, OWNER, SCOPED, TWIN, World, unknown
 
-ROWS = pytest.mark.parametrize("row", [pytest.param(row, id=row.name) for row in ENDPOINTS])
-FOR_USERS = pytest.mark.parametrize(
-    "row", [pytest.param(row, id=row.name) for row in ENDPOINTS if row.tool.scope != "admin"]
-)
+ROWS = each_case("row", ENDPOINTS)
+_OF_TOOLS = {row.tool.name: row for row in ENDPOINTS}.values()
+"""A route of each tool: what another route of it shows is the same."""
+FOR_USERS = each_case("row", [row for row in _OF_TOOLS if row.tool.scope != "admin"])
 """Who may call the others sees the items of all users."""
-READING = pytest.mark.parametrize(
-    "row", [pytest.param(row, id=row.name) for row in ENDPOINTS if row.tool.scope == "read"]
-)
+READING = each_case("row", [row for row in _OF_TOOLS if row.tool.scope == "read"])
 
 
 @ROWS
@@ -25,7 +22,7 @@ def test_every_parameter_is_known_to_the_matrix(row: Endpoint) -> None:
 
 
 @FOR_USERS
-def test_what_another_user_has_is_like_what_nobody_has(world: World, row: Endpoint) -> None:
+def test_what_another_user_has_is_like_what_nobody_has(row: Endpoint, world: World) -> None:
     before, base = world.fingerprint(), base_of(row.tool)
     for named in cases(world, row.tool):
         answer = world.call(row, base | named, user=OTHER)
@@ -36,14 +33,14 @@ def test_what_another_user_has_is_like_what_nobody_has(world: World, row: Endpoi
 
 
 @READING
-def test_a_user_who_has_nothing_finds_nothing(world: World, row: Endpoint) -> None:
+def test_a_user_who_has_nothing_finds_nothing(row: Endpoint, world: World) -> None:
     for named in cases(world, row.tool):
         given = base_of(row.tool) | named
         assert world.leaks(world.call(row, given, user=NEW, scope="read"), *given.values(), user=NEW) == set(), named
 
 
 @READING
-def test_the_first_user_finds_what_is_theirs(world: World, row: Endpoint) -> None:
+def test_the_first_user_finds_what_is_theirs(row: Endpoint, world: World) -> None:
     given = base_of(row.tool) | needed_by(world, row.tool)
     answer = world.call(row, given, user=OWNER, scope="read")
     assert answer.status == 200, answer
@@ -58,15 +55,15 @@ def test_the_first_user_finds_what_is_theirs(world: World, row: Endpoint) -> Non
 
 
 @ROWS
-def test_a_route_needs_exactly_its_scope(world: World, row: Endpoint) -> None:
+def test_a_route_needs_exactly_its_scope(row: Endpoint, world: World) -> None:
     for scope in SCOPES:
         answer = world.call(row, base_of(row.tool), user=SCOPED, scope=scope)
         allowed = SCOPES.index(scope) >= SCOPES.index(row.tool.scope)
         assert (answer.status == 403) is not allowed, (scope, answer)
 
 
-@pytest.mark.parametrize("row", [pytest.param(row, id=row.name) for row in ENDPOINTS if "cursor" in row.others])
-def test_a_cursor_of_the_first_user_shows_nothing_of_theirs(world: World, row: Endpoint) -> None:
+@each_case("row", [row for row in ENDPOINTS if "cursor" in row.others])
+def test_a_cursor_of_the_first_user_shows_nothing_of_theirs(row: Endpoint, world: World) -> None:
     given = base_of(row.tool) | needed_by(world, row.tool)
     first = world.call(row, {**given, "limit": 1}, user=OWNER)
     cursor = first.json()["next_cursor"]

@@ -17,10 +17,10 @@ from tests.runtime.attacks.isolation.world import NEW, OTHER, OWNER, SCOPED, TWI
 from tests.runtime.daemon.running import Answer
 from tests.runtime.daemon.v1 import ask
 
-ROWS: Final = [row for row in ENDPOINTS if row.watch is not None]
+ROWS: Final = [row for row in ENDPOINTS if row.follow is not None]
 OF_RUNS: Final = [pytest.param(row, id=row.name) for row in ROWS if "run" in row.in_path]
 OF_USERS: Final = [row for row in ROWS if "run" not in row.in_path]
-EVENTS: Final = "/v1/agent/events"
+EVENTS: Final = "/v1/agents/{agent}/events"
 
 
 @contextmanager
@@ -82,7 +82,13 @@ def test_a_stream_tells_ones_own_events_alone(world: World, row: Endpoint, last:
     chat = next(row for row in ENDPOINTS if row.tool.name == "agent_chat")
 
     def talk(user: str) -> str:
-        answer = ask(world.daemon, world.tokens[user, "write"], chat.method, chat.path, {"input": "Hello", "wait": 30})
+        answer = ask(
+            world.daemon,
+            world.tokens[user, "write"],
+            chat.method,
+            chat.path.format(agent="reviewer"),
+            {"input": "Hello", "wait": 30},
+        )
         assert answer.status == 200, answer
         return str(answer.json()["run"])
 

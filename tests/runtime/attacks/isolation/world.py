@@ -66,7 +66,7 @@ class World:
     @cached_property
     def user_id(self) -> str:
         """The id of the first user."""
-        known = {row["user"]: row["id"] for row in operate(self.daemon, "users.list", {}).json()["users"]}
+        known = {row["user"]: row["id"] for row in operate(self.daemon, "user_list", {}).json()["users"]}
         return str(known[OWNER])
 
     @property
@@ -95,10 +95,11 @@ class World:
         return ask(self.daemon, token, row.method, f"{path}?{query}" if query else path)
 
     def shape(self, answer: Answer) -> tuple[int, str]:
-        """Return status and body of an answer without what differs between two users who do the same: names that are
-        known or not, new ids and secrets, times, and whether the newest items have their vectors already."""
+        """Return status and body of an answer without what differs between two users who do the same: their own names,
+        names that are known or not, new ids and secrets, times, and whether the newest items have their vectors
+        already."""
         text = _VECTORS.sub("", answer.body.decode())
-        for name in (TAG, PROJECT, SOURCE, SUBJECT, KEY, OWNER, *self.ids.values()):
+        for name in (TAG, PROJECT, SOURCE, SUBJECT, KEY, OWNER, OTHER, TWIN, *self.ids.values()):
             for value in (name, unknown(name)):
                 text = text.replace(json.dumps(value)[1:-1], "NAME")
         for what, pattern in _DIFFERING.items():
@@ -144,13 +145,17 @@ class World:
         self.made("agent_memory_sql", query="CREATE TABLE notes (note TEXT)")
         self.made("agent_memory_sql", query="INSERT INTO notes VALUES (?)", params=[WORD])
         for key in (KEY, EXAMPLE_KEY):
-            self.made("agent_memory_set", key=key, value=WORD, tags=[TAG])
+            for subject in (None, SUBJECT):
+                self.made("agent_memory_set", key=key, value=WORD, tags=[TAG], subject=subject)
         thread = self.made("agent_conversation_create", agent="reviewer", title=WORD)["conversation_id"]
         self.made("agent_chat", input=f"I am {WORD}.", agent="reviewer", subject=SUBJECT)
         turn = self.made("agent_chat", input=f"I am {WORD}.", agent="reviewer", thread=thread)
         standing = self._approve_always(thread)
         waiting = self._ask(thread, "memory_insert")
-        todo = self.made("task_create", title=f"{WORD} to do", description=f"Do {WORD}.", tags=[TAG])
+        todo, _ = (
+            self.made("task_create", title=f"{WORD} to do", description=f"Do {WORD}.", tags=[TAG], subject=subject)
+            for subject in (None, SUBJECT)
+        )
         told = self.made("agent_conversation_items", conversation_id=thread, agent="reviewer")
         until(self._ended, what="the runs")
         self.ids = {
@@ -188,18 +193,18 @@ class World:
         return answer.json()
 
     def _ended(self) -> bool:
-        listed = operate(self.daemon, "deliveries.list", {"limit": 100}).json()["deliveries"]
+        listed = operate(self.daemon, "delivery_list", {"limit": 100}).json()["deliveries"]
         return all(row["state"] == "done" for row in listed)
 
 
 def make_world(daemon: Daemon, model: ScriptedModel) -> World:
     """Return a populated world."""
     for name in USERS:
-        assert operate(daemon, "users.add", {"name": name}).status == 200
+        assert operate(daemon, "user_add", {"name": name}).status == 200
     tokens = {}
     for user in USERS:
         for scope in SCOPES:
-            made = operate(daemon, "tokens.create", {"user": user, "label": scope, "scopes": [scope]})
+            made = operate(daemon, "token_create", {"label": scope, "scopes": [scope]}, user=user)
             tokens[user, scope] = str(made.json()["token"])
     world = World(daemon, model, tokens)
     world.populate()

@@ -57,7 +57,7 @@ def test_what_was_refused_is_taken_once_it_is_signed(daemon: Daemon) -> None:
     assert [daemon.request("POST", "/hooks/github", body, forged).status for _ in range(3)] == [401] * 3
     first = daemon.request("POST", "/hooks/github", body, github_headers(body, name))
     assert first.status == 202
-    rows = [row for row in daemon.attempts("--tail", "200") if row["delivery_id"] == first.json()["delivery_id"]]
+    rows = [row for row in daemon.attempts("--limit", "200") if row["delivery_id"] == first.json()["delivery_id"]]
     assert [row["verdict"] for row in rows] == ["accepted"]
 
 
@@ -66,4 +66,4 @@ def test_a_refused_body_is_not_read_for_an_event(daemon: Daemon) -> None:
     marker = f"forged-{time.time_ns()}"
     body = json.dumps({"id": marker, "type": marker}).encode()
     assert daemon.request("POST", "/hooks/stripe", body, [("Stripe-Signature", "t=1,v1=00")]).status == 401
-    assert marker not in json.dumps(daemon.attempts("--tail", "50"))
+    assert marker not in json.dumps(daemon.attempts("--limit", "50"))

@@ -6,7 +6,7 @@ import hmac
 
 import pytest
 
-from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.refusal import RefusedRequest
 from runtime.webhooks.schemes.basic import Basic
 from runtime.webhooks.schemes.hmac import Hmac
 from runtime.webhooks.schemes.jwt import Jwt
@@ -44,7 +44,7 @@ def test_as_much_is_compared_whichever_secret_matches(case: Case, monkeypatch: p
     ):
         calls.clear()
         if found is None:
-            with pytest.raises(Refused):
+            with pytest.raises(RefusedRequest):
                 case.verify(headers, body, secrets=secrets)
         else:
             assert case.verify(headers, body, secrets=secrets).secret_index == found

@@ -67,10 +67,10 @@ def test_a_block_is_shown_edited_and_restored(block: Symbi, tmp_path: Path) -> N
     rows = [(words[0], words[3]) for words in history if words and words[0].isdigit()]
     assert rows == [("4", "person"), ("3", "person"), ("2", "person"), ("1", "program")]
     done = good(block("restore", "assistant", "human", "2"))
-    assert done == "the block human is now version 5, with the text of 2\n"
+    assert done == "the block human is now version 5, with the text of the earlier one\n"
     shown = json.loads(good(block("show", "assistant", "human", "--json")))
     assert (shown["value"], shown["version"], shown["agent"]) == ("Name: Ada", 5, None)
-    versions = json.loads(good(block("history", "assistant", "human", "2", "--json")))["versions"]
+    versions = json.loads(good(block("history", "assistant", "human", "--limit", "2", "--json")))["versions"]
     assert [each["value"] for each in versions] == ["Name: Ada", "Name: Ada\nCoffee"]
 
 

@@ -8,17 +8,23 @@ from typing import Any
 
 import pytest
 
-from runtime.cli.chat.answer import LiveAnswer, print_answer, print_answer_json
 from runtime.cli.chat.conversation import show_notices
+from runtime.cli.chat.printed_answer import LiveAnswer, print_answer, print_answer_json
 
-CALL = {"event": "call", "id": "1", "name": "memory_append", "arguments": {"label": "human", "content": "Name: Ada"}}
-FAILED = {"event": "output", "id": "1", "name": "memory_append", "status": "error", "text": "no block"}
+CALL = {
+    "event": "agent.tool",
+    "state": "started",
+    "name": "memory_append",
+    "arguments": {"label": "human", "content": "Name: Ada"},
+}
+FAILED = {"event": "agent.tool", "state": "error", "name": "memory_append", "detail": "no block"}
 SHOWN_CALL = "→ memory_append(label: human, content: Name: Ada)\n"
-REPLY = {"event": "reply"}
+REPLY = {"event": "agent.delta", "step": 1, "message": 0, "text": ""}
+"""A reply begins."""
 
 
 def text(part: str, message: int = 0) -> Mapping[str, Any]:
-    return {"event": "text", "message": message, "text": part}
+    return {**REPLY, "message": message, "text": part}
 
 
 def answer(*messages: str, calls: Sequence[Mapping[str, Any]] = (), ended: str = "answered") -> Mapping[str, Any]:
@@ -50,6 +56,11 @@ def test_an_answer_for_a_program_says_why_the_run_waits(capsys: pytest.CaptureFi
     assert (printed["ended"], printed["state"], printed["error"], printed["notes"]) == (None, "awaiting", why, [])
 
 
+def test_a_person_reads_the_notes_of_an_answer(shown: Any) -> None:
+    note = "In the context the block human is shortened: 11,776 of 12,911 characters have room."
+    assert shown(REPLY, text("Hello."), whole={**answer("Hello."), "notes": [note]}) == f"Hello.\n{note}\n"
+
+
 def test_parts_of_a_message_are_one_line_and_shown_once(shown: Any) -> None:
     assert shown(REPLY, text("Hel"), text("lo."), whole=answer("Hello.")) == "Hello.\n"
     assert shown(REPLY, text("One."), text("Two.", 1), whole=answer("One.", "Two.")) == "One.\nTwo.\n"
@@ -68,22 +79,19 @@ def test_a_call_that_was_not_run_has_a_line_of_its_own(shown: Any) -> None:
     assert said == "I note it.\n  memory_append: no block\n"
 
 
-def test_what_is_told_again_after_a_restart_is_not_shown_again(shown: Any) -> None:
-    message = {"event": "message", "text": "I note it."}
-    said = shown(
-        text("I note it."), CALL, {"event": "gone"}, message, CALL, FAILED, whole=answer("I note it.", "Hello.")
-    )
-    gone = "the daemon stopped; the answer goes on when it runs again\n"
-    assert said == f"I note it.\n{SHOWN_CALL}{gone}  memory_append: no block\nHello.\n"
+def test_a_message_that_was_shown_in_parts_is_not_shown_again(shown: Any) -> None:
+    message = {"event": "agent.message", "step": 1, "messages": ["I note it.", "And more."]}
+    said = shown(text("I note it."), message, CALL, FAILED, whole=answer("I note it.", "And more.", "Hello."))
+    assert said == f"I note it.\nAnd more.\n{SHOWN_CALL}  memory_append: no block\nHello.\n"
 
 
 def test_the_call_that_ends_a_turn_is_not_shown(shown: Any, capfd: pytest.CaptureFixture[str]) -> None:
     done: dict[str, Any] = {"name": "done", "arguments": {}, "status": None, "output": None}
-    assert shown({"event": "call", "id": "2", **done}, whole=answer("Bye.", calls=[done])) == "Bye.\n"
+    assert shown({**CALL, **done}, whole=answer("Bye.", calls=[done])) == "Bye.\n"
     print_answer(answer("Bye.", calls=[done], ended="done"))
     assert capfd.readouterr() == ("Bye.\n", "")
 
 
 def test_what_a_service_says_does_not_control_the_terminal(capfd: pytest.CaptureFixture[str]) -> None:
-    show_notices({"event": "away", "error": "503 \x1b[2J\ngone"})
-    assert capfd.readouterr().err == "the model is away; the message waits for it: 503 \ufffd[2J gone\n"
+    show_notices({"event": "agent.note", "detail": "the model is away: 503 \x1b[2J\ngone"})
+    assert capfd.readouterr().err == "the model is away: 503 \ufffd[2J gone\n"

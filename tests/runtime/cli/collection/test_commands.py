@@ -84,7 +84,7 @@ def test_a_search_shows_what_was_found_and_takes_every_filter(daemon: Daemon) ->
     assert "#ops  https://example.com/deploy" in shown
     assert "Deploy only on Friday afternoons." in shown
     narrow = ["--project", "site", "--all-tags", "ops", "--type", "procedural", "--since", "1h", "--source-uri"]
-    (hit,) = found(daemon, "deploy", *narrow, "https://example.com/deploy", "--until", "2999-01-01", "-k", "3")
+    (hit,) = found(daemon, "deploy", *narrow, "https://example.com/deploy", "--until", "2999-01-01", "--limit", "3")
     assert hit["text"] == "Deploy only on Friday afternoons."
     assert found(daemon, "deploy", "--until", "2020-01-01") == []
     assert good(daemon.symbi("collection", "search", "deploy", "--project", "nobody's")) == "Nothing was found.\n"

@@ -94,8 +94,8 @@ def test_what_cannot_be_done_is_refused_in_one_line(run: Symbi) -> None:
     refused(run("set", "n", "1", "--expires", "soon"), 2, "is not a time", "from now")
     refused(run("set", "", "1"), 2, "key")
     refused(run("set", "n", json.dumps("x" * 70_000)), 2, "65,536 is the maximum")
-    refused(run("delete"), 2, "give either names or --tag")
-    refused(run("delete", "n", "--tag", "t", "--yes"), 2, "give either names or --tag")
+    refused(run("delete"), 2, "give either names, --tag or --subject")
+    refused(run("delete", "n", "--tag", "t", "--yes"), 2, "give either names, --tag or --subject")
     refused(run("delete", "n"), 2, "standard input is not a terminal")
     refused(run("delete", "n", "--yes"), 2, "there is no entry 'n'")
     assert good(run("list")) == "There are no entries.\n"

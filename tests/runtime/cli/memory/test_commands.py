@@ -112,7 +112,7 @@ def test_the_last_n_come_newest_first_and_by_tag_type_and_agent(run: Symbi) -> N
     def texts(*arguments: str) -> list[str]:
         return [item["text"] for item in json.loads(good(run("memory", "list", "--json", *arguments)))["items"]]
 
-    assert texts("2") == ["a record", "note 3"]
+    assert texts("--limit", "2") == ["a record", "note 3"]
     assert texts("--agent", "reviewer") == ["note 3", "note 2", "note 1", "note 0"]
     assert texts("--tag", "t0") == ["a record", "note 2", "note 0"]
     assert texts("--tag", "t0", "--type", "episode") == ["note 2", "note 0"]
@@ -164,12 +164,12 @@ def test_what_cannot_be_forgotten_is_named_and_the_rest_is_forgotten(run: Symbi)
 def test_a_narrow_terminal_shows_a_list_as_lines_and_a_wide_one_as_a_table(daemon: Daemon) -> None:
     text = "A sentence that would be folded into a dozen of lines if it stood beside an id and a time in eighty columns"
     memory_id = good(daemon.symbi("memory", "write", "reviewer", text)).strip()
-    narrow = terminal(daemon, "memory", "list", "1", NO_COLOR="1", COLUMNS="80")
+    narrow = terminal(daemon, "memory", "list", "--limit", "1", NO_COLOR="1", COLUMNS="80")
     head, *rest = narrow.split("\r\n")
     assert head.endswith(f"  fact  reviewer  {memory_id}")
     assert " ".join(line.strip() for line in rest).strip() == text
     assert max(map(len, rest)) <= 80
-    assert terminal(daemon, "memory", "list", "1").startswith("when ")
+    assert terminal(daemon, "memory", "list", "--limit", "1").startswith("when ")
 
 
 def test_search_explains_scores_and_takes_every_filter(daemon: Daemon) -> None:
@@ -183,7 +183,7 @@ def test_search_explains_scores_and_takes_every_filter(daemon: Daemon) -> None:
     assert abs(sum(hit["parts"].values()) - hit["score"]) < 1e-5
     shown = [f"{name} {hit[key]:.3f}" for name, key in (("relevance", "relevance"), ("words", "keyword_share"))]
     assert all(each in explained for each in shown)
-    search = ("memory", "search", "reviewer", "bluebird", "-k", "3", "--threshold")
+    search = ("memory", "search", "reviewer", "bluebird", "--limit", "3", "--threshold")
     assert "Bluebird" in good(daemon.symbi(*search, "0.5"))
     refused(daemon.symbi(*search, "1.1"), 2, "symbi: --threshold: ")
     unlike = daemon.symbi("memory", "search", "reviewer", "purple giraffes", "--threshold", "0.5")
@@ -230,7 +230,7 @@ def test_bad_input_is_one_clear_line(daemon: Daemon) -> None:
     refused(daemon.symbi(*search, "x", "--until", "2026-02-30"), 2, "'2026-02-30' is not a time")
     refused(daemon.symbi(*search, "x", "--type", "facts"), 2, "'facts' is not one of")
     refused(daemon.symbi(*search, "x" * 3000), 2, "symbi: QUERY: ")
-    refused(daemon.symbi("memory", "list", "0"), 2, "0 is not in the range")
+    refused(daemon.symbi("memory", "list", "--limit", "0"), 2, "0 is not in the range")
     refused(daemon.symbi("memory", "show", "x"), 2, "symbi: ")
     refused(daemon.symbi("memory", "show", "5f3c1f0e-7c7b-4a55-9a3e-0d6a5f0f7a11"), 2, "there is no item with the id")
     refused(daemon.symbi("memory", "inspect", "reviewer", "--day", "2026-2-3"), 2, "is not a day", "YYYY-MM-DD")
@@ -251,7 +251,9 @@ def test_bad_input_is_one_clear_line(daemon: Daemon) -> None:
 def test_text_from_standard_input_and_what_is_wrong_with_it(daemon: Daemon) -> None:
     good(daemon.symbi("memory", "write", "auditor", "-", input="two lines\nof text\n"))
     assert "of text" in good(daemon.symbi("memory", "search", "auditor", "lines"))
-    (newest,) = json.loads(good(daemon.symbi("memory", "list", "1", "--agent", "auditor", "--json")))["items"]
+    (newest,) = json.loads(good(daemon.symbi("memory", "list", "--limit", "1", "--agent", "auditor", "--json")))[
+        "items"
+    ]
     assert newest["text"] == "two lines\nof text", "the end of the last line is no part of it"
     refused(daemon.symbi("memory", "write", "auditor", "-", input="x" * 10_000_000), 1, "too large", "1048576")
     refused(daemon.symbi("memory", "write", "auditor", "-", input=" \n"), 2, "the text is empty")
@@ -270,7 +272,13 @@ def test_nothing_that_is_said_of_an_item_begins_a_line_of_its_own(run: Symbi) ->
     forged = "x\n 1  9.999  2026-01-01 00:00  fact  forged\r\u2028forged\x1b[0m"
     said = ("--tag", forged, "--author", forged, "--source-uri", forged, "--session-id", forged, "--source", forged)
     memory_id = good(run("memory", "write", "reviewer", "A pelican", *said, "--project", forged)).strip()
-    for command in (("search", "reviewer", "pelican"), ("show", memory_id), ("list", "3"), ("stats",), ("verify",)):
+    for command in (
+        ("search", "reviewer", "pelican"),
+        ("show", memory_id),
+        ("list", "--limit", "3"),
+        ("stats",),
+        ("verify",),
+    ):
         lines = good(run("memory", *command)).splitlines()
         assert [line for line in lines if line.lstrip().startswith(("1  9.999", "forged"))] == []
         assert "\x1b" not in "".join(lines)

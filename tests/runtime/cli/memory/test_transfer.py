@@ -111,7 +111,7 @@ def test_thousands_of_items_go_over_in_pages(daemon: Daemon) -> None:
     exported = good(daemon.symbi("memory", "export"))
     assert [json.loads(line)["text"] for line in exported.splitlines()] == [f"fact number {n}" for n in range(2500)]
     assert good(daemon.symbi("memory", "import", "-", input=exported)).startswith("imported 0 items; 2,500 were there")
-    assert len(json.loads(good(daemon.symbi("memory", "list", "1234", "--json")))["items"]) == 1234
+    assert len(json.loads(good(daemon.symbi("memory", "list", "--limit", "1234", "--json")))["items"]) == 1234
 
 
 def test_an_export_that_fails_leaves_the_file_as_it_was(daemon: Daemon, tmp_path: Path) -> None:

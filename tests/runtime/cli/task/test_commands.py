@@ -96,16 +96,16 @@ def test_the_list_begins_with_what_is_overdue(daemon: Daemon) -> None:
 class Ended(TaskClient):
     """A client that finds a hundred completed tasks, and one that is open only if it searches for these."""
 
-    def read(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def call(self, name: str, parameters: Mapping[str, Any] | None = None) -> dict[str, Any]:
         ended = [{"task_id": str(number), "status": "completed"} for number in range(PAGE)]
-        status = arguments.get("status")
+        status = (parameters or {}).get("status")
         return {"tasks": [{"task_id": "open", "status": status}] if status == "pending" else ended, "notes": []}
 
 
 def test_completed_tasks_do_not_hide_open_ones_from_a_search() -> None:
     client = Ended(Root(Path("unused")), None)
-    assert _found(client, "rent", OPEN, ()) == [{"task_id": "open", "status": "pending"}]
-    assert len(_found(client, "rent", (None,), ())) == PAGE
+    assert _found(client, "rent", OPEN, {}) == [{"task_id": "open", "status": "pending"}]
+    assert len(_found(client, "rent", (None,), {})) == PAGE
 
 
 def test_a_table_fits_80_columns_and_shows_what_is_overdue_in_red(daemon: Daemon) -> None:

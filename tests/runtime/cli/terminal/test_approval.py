@@ -20,6 +20,15 @@ WAITS: dict[str, Any] = {
     "decided_at": None,
     "decided_by": None,
     "reason": None,
+    "decided_via": None,
+    "server": "github",
+    "user": "owner",
+    "kind": "keyed",
+    "thread_id": "01a3",
+    "subject": "c-2",
+    "webhook": "tickets",
+    "delivery_id": "01a4",
+    "message": "Please merge\n\x1b[2Jit.",
 }
 
 
@@ -27,7 +36,7 @@ def test_all_arguments_are_shown_without_control_characters(capsys: pytest.Captu
     print_approval(WAITS)
     said = capsys.readouterr().out
     assert '"number": 5' in said
-    assert "Fine\\u001b[2J\ufffd\\nline" in said
+    assert "Fine\\u001b[2J\\u202e\\nline" in said
     assert "if nobody answers" in said
     assert max(map(len, said.splitlines())) <= 80
     assert "\x1b" not in said.replace("\x1b[1m", "").replace("\x1b[0m", "")
@@ -52,8 +61,23 @@ def test_a_call_that_cannot_run_says_why(capsys: pytest.CaptureFixture[str]) -> 
 
 def test_a_decided_call_says_who_decided_and_why(capsys: pytest.CaptureFixture[str]) -> None:
     decided = {"state": "denied", "decided_at": WAITS["created_at"], "decided_by": "ada", "reason": "No\x1b!"}
+    decided["decided_via"] = "http"
     print_approval({**WAITS, **decided})
     said = capsys.readouterr().out
     assert "github.merge_pull_request, denied" in said
-    assert "by ada: No\ufffd!" in said
+    assert "by ada over http: No\ufffd!" in said
     assert "if nobody answers" not in said
+    # The database says so, and no sealed decision does.
+    print_approval({**WAITS, **decided, "state": "approved", "decided_via": None})
+    said = capsys.readouterr().out
+    assert "  nobody approved it: the row was changed" in said
+    assert "ada" not in said
+
+
+def test_where_a_call_came_from_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    print_approval(WAITS)
+    said = capsys.readouterr().out
+    assert "of the server github\n" in said
+    for line in ("user     owner", "subject  c-2", "thread   01a3 keyed", "webhook  tickets, delivery 01a4"):
+        assert f"  {line}\n" in said
+    assert "  message  Please merge \ufffd[2Jit.\n" in said

@@ -27,6 +27,15 @@ def test_what_fits_is_a_line_for_each_row(capsys: pytest.CaptureFixture[str], wi
     assert first.index("dead") == second.index("done") == head.index("state")
 
 
+def test_one_long_cell_in_a_pipe_is_whole_and_lengthens_no_other_row(capsys: pytest.CaptureFixture[str]) -> None:
+    long = "word " * 100 + "end"
+    head, rule, first, second = printed(capsys, ("a", long, "dead", ""), ("b", "short", "done", ""), width=None)
+    assert long in first
+    assert second.split() == ["b", "short", "done"]
+    assert max(map(len, (head, rule, second))) < 100
+    assert second.index("done") == head.index("state")
+
+
 def test_columns_line_up_below_wide_letters(capsys: pytest.CaptureFixture[str]) -> None:
     _, _, first, second = printed(capsys, ("東京", "a", "b", "c"), ("x", "a", "b", "c"), width=None)
     assert cell_width(first[: first.index("a")]) == second.index("a")

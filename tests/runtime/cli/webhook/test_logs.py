@@ -55,7 +55,7 @@ def test_new_attempts_are_shown_as_they_come_through_a_restart(tmp_path: Path) -
     with running(tmp_path, "program") as daemon:
         for number in range(3):
             daemon.github(b"{}", f"before-{number}")
-        with following(tmp_path, "--tail", "1") as follower:
+        with following(tmp_path, "--limit", "1") as follower:
             follower.until(1)
             daemon.github(b"{}", "live")
             daemon.request("POST", "/hooks/github", b"{}")

@@ -62,7 +62,7 @@ def test_samples_are_accepted_and_each_is_a_new_delivery(tmp_path: Path) -> None
         made_up = daemon.symbi("webhook", "trigger", "tickets", "--event", "form_response")
         assert made_up.returncode == 0
         assert "there are no samples for typeform" in made_up.stderr
-        rows = daemon.attempts("--tail", "100")
+        rows = daemon.attempts("--limit", "100")
         assert len({row["delivery_id"] for row in rows}) == len(rows) == 10
         assert [row["event"] for row in rows[:2]] == ["push", "invoice.paid"]
 

@@ -53,8 +53,8 @@ AFTER: dict[str, tuple[Any, str, int]] = {
     "the row was not committed": (operations, "remove_rows", 1),
     "the row was removed": (DynamicRoutes, "look", 0),
     "some values were sealed again": (SealedTable, "reseal", 1),
-    "all values were sealed again": (Resealing, "_note_passed", 0),
-    "the pass was recorded": (Resealing, "_note_passed", 1),
+    "all values were sealed again": (Resealing, "_record_pass", 0),
+    "the pass was recorded": (Resealing, "_record_pass", 1),
     "the key is to be deleted": (tables, "delete_keys", 0),
     "the deletion was not committed": (tables, "delete_keys", 1),
     "the key was deleted": (KeyRing, "drop", 1),
@@ -85,7 +85,7 @@ def kill(monkeypatch: pytest.MonkeyPatch, target: Any, name: str, called: int) -
 
 
 async def remove(app: App) -> None:
-    await OPERATIONS["users.remove"](app.admin_context(), {"name": "ada", "keep": True})
+    await OPERATIONS["user_remove"](app.admin_context(), {"name": "ada", "keep": True})
 
 
 async def seal_again(app: App, clock: ManualClock) -> None:
@@ -112,29 +112,29 @@ async def test_a_removal_that_keeps_the_data_is_completed(
             await seal_again(app, clock)
 
     async with App.open(root, settings, clock) as app:
-        ada = await users.add(app.database, "ada", 0)
-        keys = app.database.keys
-        await app.database.transact(lambda connection: fill(connection, keys, {1: ada, 2: "owner"}, tables=KEPT))
-        values, theirs = await opened(app.database), keys.ensure(ada).key_id
+        ada = await users.add(app.state.database, "ada", 0)
+        keys = app.state.database.keys
+        await app.state.database.transact(lambda connection: fill(connection, keys, {1: ada, 2: "owner"}, tables=KEPT))
+        values, theirs = await opened(app.state.database), keys.ensure(ada).key_id
     with pytest.raises(Killed):
         await until_killed()
     monkeypatch.undo()
     async with App.open(root, settings, clock) as app:
         await app.load_nothing()
-        assert await opened(app.database) == values, "after the kill"
+        assert await opened(app.state.database) == values, "after the kill"
         if not again:
             await Removal(app).finish()
-        elif "ada" in (await users.names(app.database)).values():
+        elif "ada" in (await users.names(app.state.database)).values():
             await remove(app)
         else:
             with pytest.raises(UsageError, match="no user is called 'ada'"):
                 await remove(app)
-        assert await users.names(app.database) == {"owner": "owner"}
+        assert await users.names(app.state.database) == {"owner": "owner"}
         await seal_again(app, clock)
-        keys = app.database.keys
-        assert {prefix for _, prefix in await prefixes(app.database)} == {keys.ensure("owner").prefix}
+        keys = app.state.database.keys
+        assert {prefix for _, prefix in await prefixes(app.state.database)} == {keys.ensure("owner").prefix}
         assert theirs not in {key.key_id for key in (*keys.current, *keys.retired)}
-        assert await opened(app.database) == values
+        assert await opened(app.state.database) == values
         assert keys.removed == {ada: "owner"}
     async with App.open(root, settings, clock) as app:
-        assert await opened(app.database) == values
+        assert await opened(app.state.database) == values

@@ -30,7 +30,6 @@ from runtime.database.resealing import SETTLED_MS
 from runtime.database.schema import users as users_table
 from runtime.errors import SymbiontError, UsageError
 from runtime.identity import users
-from runtime.tools.context import no_progress
 from tests.clocks import ManualClock, until
 from tests.conftest import KEY_BYTES
 from tests.runtime.database.keys.sealed_rows import fill, opened, prefixes, sealed_values
@@ -66,27 +65,27 @@ def failing(reason: str) -> None:
 
 async def add(app: App, name: str, number: int) -> str:
     """Add a user with values in every table; return its id."""
-    user_id = str((await call(app, "users.add", name=name))["id"])
-    await app.database.transact(lambda connection: fill(connection, app.database.keys, {number: user_id}))
+    user_id = str((await call(app, "user_add", name=name))["id"])
+    await app.state.database.transact(lambda connection: fill(connection, app.state.database.keys, {number: user_id}))
     return user_id
 
 
 async def test_a_removal_forgets_the_key_before_the_data(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     ada, bob = await add(app, "ada", 1), await add(app, "bob", 2)
-    values = await sealed_values(app.database, ada)
+    values = await sealed_values(app.state.database, ada)
 
     async def fails(*_: Any, **__: Any) -> None:
         raise SymbiontError("the disk is away")
 
     monkeypatch.setattr("runtime.api.admin.user_removal.delete_rows", fails)
-    answer = await call(app, "users.remove", name="ada")
+    answer = await call(app, "user_remove", name="ada")
     assert answer["problems"] == ["database: the disk is away"]
     for value in values:
         with pytest.raises(Unsealable):
             value()
-    assert await opened(app.database, bob)
+    assert await opened(app.state.database, bob)
     with pytest.raises(KeyForgotten):
-        app.database.keys.seal(b"", "bodies.body", user_id=ada, row="1")
+        app.state.database.keys.seal(b"", "bodies.body", user_id=ada, row="1")
 
 
 async def test_a_removal_that_was_killed_before_the_key_was_forgotten_is_completed(
@@ -94,30 +93,30 @@ async def test_a_removal_that_was_killed_before_the_key_was_forgotten_is_complet
 ) -> None:
     ada = await add(app, "ada", 1)
     now = int(clock.now() * 1000)
-    await app.database.transact(lambda connection: users.remove(connection, ada, now))
-    values = await sealed_values(app.database, ada)
+    await app.state.database.transact(lambda connection: users.remove(connection, ada, now))
+    values = await sealed_values(app.state.database, ada)
     await Removal(app).finish()
     for value in values:
         with pytest.raises(Unsealable):
             value()
     clock.advance(SETTLED)
     await Removal(app).finish()
-    async with app.database.read() as connection:
+    async with app.state.database.read() as connection:
         assert (await connection.execute(select(users_table))).all() == []
 
 
 async def test_what_is_kept_of_a_removed_user_is_sealed_with_the_owners_key(app: App, clock: ManualClock) -> None:
     ada = await add(app, "ada", 1)
-    values, upkeep = await opened(app.database, ada), KeyUpkeep(app, failing)
-    assert (await call(app, "users.remove", name="ada", keep=True))["kept"]
+    values, upkeep = await opened(app.state.database, ada), KeyUpkeep(app, failing)
+    assert (await call(app, "user_remove", name="ada", keep=True))["kept"]
     clock.advance(1)
     await upkeep.look()
     clock.advance(SETTLED)
     await upkeep.look()
-    assert app.database.keys.retired == []
-    owners = app.database.keys.ensure("owner").prefix
-    assert {prefix for user, prefix in await prefixes(app.database) if user == ada} == {owners}
-    kept = await opened(app.database, ada)
+    assert app.state.database.keys.retired == []
+    owners = app.state.database.keys.ensure("owner").prefix
+    assert {prefix for user, prefix in await prefixes(app.state.database) if user == ada} == {owners}
+    kept = await opened(app.state.database, ada)
     # The webhooks that the user created are removed in any case.
     assert set(kept) <= set(values)
     assert len(kept) > len(values) / 2
@@ -130,39 +129,41 @@ async def test_what_was_kept_is_deleted_later_also_after_a_kill(
         raise SymbiontError("the process ends here")
 
     ada = await add(app, "ada", 1)
-    await call(app, "users.remove", name="ada", keep=True)
+    await call(app, "user_remove", name="ada", keep=True)
     clock.advance(1)
     await KeyUpkeep(app, failing).look()
     monkeypatch.setattr("runtime.api.admin.users.erase", killed)
     with pytest.raises(SymbiontError):
-        await call(app, "users.remove", name=f"id:{ada}")
-    assert await sealed_values(app.database, ada)
+        await call(app, "user_remove", name=f"id:{ada}")
+    assert await sealed_values(app.state.database, ada)
     await Removal(app).finish()
-    assert await sealed_values(app.database, ada) == []
-    assert app.database.keys.removed == {ada: None}
+    assert await sealed_values(app.state.database, ada) == []
+    assert app.state.database.keys.removed == {ada: None}
 
 
 async def test_a_copy_from_before_a_removal_does_not_bring_the_user_back(app: App) -> None:
     ada, bob = await add(app, "ada", 1), await add(app, "bob", 2)
     # As the copy is, with the keys of now.
-    app.database.keys.forget(ada, 1)
+    app.state.database.keys.forget(ada, 1)
     await Removal(app).finish()
-    assert set(await users.names(app.database)) == {"owner", bob}
-    assert await sealed_values(app.database, ada) == []
-    assert await opened(app.database, bob)
+    assert set(await users.names(app.state.database)) == {"owner", bob}
+    assert await sealed_values(app.state.database, ada) == []
+    assert await opened(app.state.database, bob)
 
 
 async def test_users_and_the_progress_of_sealing_again_are_shown(app: App, clock: ManualClock) -> None:
     await add(app, "ada", 1)
-    assert (await call(app, "keys.status"))["resealing"] is None
+    assert (await call(app, "key_status"))["resealing"] is None
     clock.advance(1)
     seen: list[int] = []
     context = replace(app.admin_context(), progress=lambda _what, done, _of: seen.append(done))
-    answer = await operations.rotate(context, {"user": "ada"})
+    answer = await operations.key_rotate(context, {"user": "ada"})
     assert (answer["rotated"], answer["users"]) == (1, ["ada"])
-    assert answer["sealed_again"] == len(await opened(app.database)) == len(await sealed_values(app.database))
+    assert (
+        answer["sealed_again"] == len(await opened(app.state.database)) == len(await sealed_values(app.state.database))
+    )
     assert seen
-    status = await call(app, "keys.status")
+    status = await call(app, "key_status")
     assert [each["user"] for each in status["retired"]] == ["ada"]
     assert status["resealing"]["sealed_again"] == answer["sealed_again"]
     [check] = [each for each in (await readiness(app.admin_context(), {}))["checks"] if each["check"] == "keys"]
@@ -170,29 +171,29 @@ async def test_users_and_the_progress_of_sealing_again_are_shown(app: App, clock
     assert "encrypting again" in check["text"]
     # A pass in the same millisecond does not count for a key that was retired then.
     clock.advance(1)
-    await app.master_key.resealing.look()
-    assert not (await call(app, "keys.status"))["resealing"]["due"]
+    await app.state.resealing.look()
+    assert not (await call(app, "key_status"))["resealing"]["due"]
     [check] = [each for each in (await readiness(app.admin_context(), {}))["checks"] if each["check"] == "keys"]
     assert "retired keys are forgotten soon" in check["text"]
 
 
 async def test_a_key_that_was_used_often_is_shown_and_rotated_by_itself(app: App, clock: ManualClock) -> None:
     ada = await add(app, "ada", 1)
-    key = app.database.keys.ensure(ada)
+    key = app.state.database.keys.ensure(ada)
     key.seals = ROTATED_AT + key.left
     [check] = [each for each in (await readiness(app.admin_context(), {}))["checks"] if each["check"] == "keys"]
     assert check["status"] == "YELLOW"
     clock.advance(1)
     await KeyUpkeep(app, failing).look()
-    assert app.database.keys.ensure(ada).generation == 2
-    assert {prefix for user, prefix in await prefixes(app.database) if user == ada} == {
-        app.database.keys.ensure(ada).prefix
+    assert app.state.database.keys.ensure(ada).generation == 2
+    assert {prefix for user, prefix in await prefixes(app.state.database) if user == ada} == {
+        app.state.database.keys.ensure(ada).prefix
     }
 
 
 async def test_the_key_of_the_process_is_rotated_by_itself_too_and_loses_nothing(app: App, clock: ManualClock) -> None:
-    keys, paths, sources = app.database.keys, [app.root.folder], [Source("a.symbiont", b"agent a { }")]
-    last_program.keep(app.root, keys, paths, sources)
+    keys, paths, sources = app.state.database.keys, [app.state.root.folder], [Source("a.symbiont", b"agent a { }")]
+    last_program.keep(app.state.root, keys, paths, sources)
     derived, before = keys.derive("codes"), keys.ensure(PROCESS)
     before.seals = ROTATED_AT + before.left
     clock.advance(1)
@@ -202,7 +203,7 @@ async def test_the_key_of_the_process_is_rotated_by_itself_too_and_loses_nothing
     await upkeep.look()
     assert keys.ensure(PROCESS).generation == 2
     assert keys.retired == []
-    assert [each.data for each in last_program.kept(app.root, keys, paths)] == [each.data for each in sources]
+    assert [each.data for each in last_program.kept(app.state.root, keys, paths)] == [each.data for each in sources]
     assert keys.derive("codes") == derived
 
 
@@ -211,25 +212,25 @@ async def test_the_key_of_the_process_is_rotated_by_itself_too_and_loses_nothing
     [{}, {"user": "nobody"}, {"user": "ada", "all": True}, {"user": "ada", "to": "secret://env/A"}, {"user": 7}],
 )
 async def test_a_rotation_of_nothing_or_of_two_things_is_refused(app: App, given: dict[str, Any]) -> None:
-    await call(app, "users.add", name="ada")
+    await call(app, "user_add", name="ada")
     with pytest.raises(UsageError):
-        await call(app, "keys.rotate", **given)
-    assert app.database.keys.retired == []
+        await call(app, "key_rotate", **given)
+    assert app.state.database.keys.retired == []
 
 
 async def test_an_export_names_the_one_before_and_shows_that_it_is_old(app: App, clock: ManualClock) -> None:
     await add(app, "ada", 1)
-    first = await call(app, "keys.export", file="/one")
+    first = await call(app, "key_export", file="/one")
     assert first["before"] is None
-    assert (await call(app, "keys.status"))["exported"] is None, "recorded before it was written"
-    await call(app, "keys.exported", file="/one", version=first["version"])
-    assert (await call(app, "keys.export", file="/one"))["before"] is None
-    answer = await call(app, "keys.export", file="/two")
+    assert (await call(app, "key_status"))["exported"] is None, "recorded before it was written"
+    await call(app, "key_export_record", file="/one", version=first["version"])
+    assert (await call(app, "key_export", file="/one"))["before"] is None
+    answer = await call(app, "key_export", file="/two")
     assert answer["before"] == "/one"
-    await call(app, "keys.exported", file="/two", version=answer["version"])
+    await call(app, "key_export_record", file="/two", version=answer["version"])
     assert len(json.loads(json.dumps(answer["content"]))["keys"]) == answer["keys"] > 0
-    assert (await call(app, "keys.status"))["exported"]["current"]
-    assert (await call(app, "users.remove", name="ada"))["exported"] == {
+    assert (await call(app, "key_status"))["exported"]["current"]
+    assert (await call(app, "user_remove", name="ada"))["exported"] == {
         "file": "/two",
         "at": "2026-02-14T10:30:00Z",
         "current": False,
@@ -249,15 +250,15 @@ async def test_other_daemons_forget_a_key_too_and_stop_without_the_new_master_ke
         upkeep = KeyUpkeep(other, stopped.append)
         ada = await add(one, "ada", 1)
         await upkeep.look()
-        assert await opened(other.database, ada) == await opened(one.database, ada)
-        values = await sealed_values(other.database, ada)
-        await call(one, "users.remove", name="ada")
+        assert await opened(other.state.database, ada) == await opened(one.state.database, ada)
+        values = await sealed_values(other.state.database, ada)
+        await call(one, "user_remove", name="ada")
         await upkeep.hear()
         for value in values:
             with pytest.raises(Unsealable):
                 value()
         monkeypatch.setenv("NEW_MASTER", new_key().hex())
-        await one.master_key.rotate("secret://env/NEW_MASTER", no_progress)
+        await one.master_key.rotate("secret://env/NEW_MASTER")
         monkeypatch.delenv("NEW_MASTER")
         task = asyncio.create_task(upkeep.run())
         await until(lambda: bool(stopped))

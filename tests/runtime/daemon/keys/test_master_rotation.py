@@ -14,11 +14,9 @@ from runtime.daemon.process.atomic_file import write_atomically
 from runtime.daemon.process.root import Root, make
 from runtime.daemon.process.settings import ProcessSettings
 from runtime.daemon.program.app import App
-from runtime.database.keys import tables
 from runtime.database.keys.ring import KeyRing, MasterKeyReplaced
 from runtime.errors import UsageError
-from runtime.tools.context import no_progress
-from tests.conftest import KEY, KEY_BYTES
+from tests.conftest import KEY_BYTES
 from tests.databases import migrated
 from tests.runtime.database.keys.sealed_rows import fill, opened
 
@@ -40,9 +38,9 @@ def root(tmp_path: Path) -> Root:
 async def filled(root: Root) -> tuple[str, list[bytes]]:
     """Store values of two users; return the id of the master key and the values."""
     async with App.open(root, ProcessSettings.read({})) as app:
-        keys = app.database.keys
-        await app.database.transact(lambda connection: fill(connection, keys, {1: "ada", 2: "bob"}))
-        return keys.master.key_id.hex(), await opened(app.database)
+        keys = app.state.database.keys
+        await app.state.database.transact(lambda connection: fill(connection, keys, {1: "ada", 2: "bob"}))
+        return keys.master.key_id.hex(), await opened(app.state.database)
 
 
 def after(target: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,31 +70,16 @@ async def test_it_is_completed_or_taken_back_by_the_next_start(
     async with App.open(root, ProcessSettings.read({})) as app:
         after(target, name, monkeypatch)
         with pytest.raises(Killed):
-            await app.master_key.rotate(None, no_progress)
+            await app.master_key.rotate(None)
     monkeypatch.undo()
     async with App.open(root, ProcessSettings.read({})) as app:
-        assert (app.database.keys.master.key_id.hex() != before) == rotated
-        assert await opened(app.database) == values
+        assert (app.state.database.keys.master.key_id.hex() != before) == rotated
+        assert await opened(app.state.database) == values
         assert not (root.state / master_key.NEXT).exists()
-        assert master_key.load(root, None, {}).key_id == app.database.keys.master.key_id
+        assert master_key.load(root, None, {}).key_id == app.state.database.keys.master.key_id
         # And then it can be rotated again.
-        await app.master_key.rotate(None, no_progress)
-        assert await opened(app.database) == values
-
-
-async def test_values_of_the_first_format_are_sealed_again_before_the_key_that_opens_them_goes(root: Root) -> None:
-    async with App.open(root, ProcessSettings.read({})) as app:
-        keys = app.database.keys
-        assert keys.master.key_id == KEY.key_id
-        await app.database.transact(lambda connection: fill(connection, keys, {1: "ada", 2: "bob"}, first=True))
-        keys.set_fact(tables.FIRST_FORMAT, "open")
-        values = await opened(app.database)
-        seen: list[int] = []
-        await app.master_key.rotate(None, lambda _what, done, _total: seen.append(done))
-        assert seen
-        assert not keys.first_format
-        assert keys.master.key_id != KEY.key_id
-        assert await opened(app.database) == values
+        await app.master_key.rotate(None)
+        assert await opened(app.state.database) == values
 
 
 async def test_a_key_elsewhere_is_named_and_remembered(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,28 +87,28 @@ async def test_a_key_elsewhere_is_named_and_remembered(root: Root, monkeypatch: 
     monkeypatch.setenv("NEW_MASTER", new_key().hex())
     reference = "secret://env/NEW_MASTER"
     async with App.open(root, ProcessSettings.read({})) as app:
-        await app.master_key.rotate(reference, no_progress)
+        await app.master_key.rotate(reference)
         with pytest.raises(UsageError, match="holds the present master key"):
-            await app.master_key.rotate(reference, no_progress)
+            await app.master_key.rotate(reference)
         with pytest.raises(UsageError, match="which symbi does not write"):
-            await app.master_key.rotate(None, no_progress)
+            await app.master_key.rotate(None)
     assert not (root.state / "master.key").exists()
     with pytest.raises(UsageError, match="read its master key from secret://env/NEW_MASTER"):
         async with App.open(root, ProcessSettings.read({})):
             pass
     monkeypatch.setenv("SYMBIONT_MASTER_KEY", reference)
     async with App.open(root, ProcessSettings.read({})) as app:
-        assert app.database.keys.master.key_id.hex() != before
-        assert await opened(app.database) == values
+        assert app.state.database.keys.master.key_id.hex() != before
+        assert await opened(app.state.database) == values
 
 
 async def test_a_key_that_cannot_be_read_changes_nothing(root: Root) -> None:
     before, _ = await filled(root)
     async with App.open(root, ProcessSettings.read({})) as app:
         with pytest.raises(UsageError, match="does not refer to an existing key"):
-            await app.master_key.rotate("secret://env/MISSING", no_progress)
+            await app.master_key.rotate("secret://env/MISSING")
     async with App.open(root, ProcessSettings.read({})) as app:
-        assert app.database.keys.master.key_id.hex() == before
+        assert app.state.database.keys.master.key_id.hex() == before
 
 
 async def test_another_daemon_follows_if_it_can_read_the_new_key(
@@ -140,11 +123,11 @@ async def test_another_daemon_follows_if_it_can_read_the_new_key(
         roots.append(make(tmp_path / name, os.environ, tmp_path / name))
     settings = ProcessSettings.read({})
     async with App.open(roots[0], settings) as one, App.open(roots[1], settings) as other:
-        await one.database.transact(lambda connection: fill(connection, one.database.keys, {1: "ada"}))
+        await one.state.database.transact(lambda connection: fill(connection, one.state.database.keys, {1: "ada"}))
         value = new_key().hex()
         monkeypatch.setenv("NEW_MASTER", value)
-        await one.master_key.rotate("secret://env/NEW_MASTER", no_progress)
-        keys = other.database.keys
+        await one.master_key.rotate("secret://env/NEW_MASTER")
+        keys = other.state.database.keys
         with pytest.raises(MasterKeyReplaced):
             keys.refresh()
         monkeypatch.delenv("NEW_MASTER")
@@ -152,6 +135,6 @@ async def test_another_daemon_follows_if_it_can_read_the_new_key(
             await other.master_key.follow()
         monkeypatch.setenv("NEW_MASTER", value)
         await other.master_key.follow()
-        assert keys.master.key_id == one.database.keys.master.key_id
-        assert await opened(other.database) == await opened(one.database)
-        assert other.root.read("program.json")["master_key"] == "secret://env/NEW_MASTER"
+        assert keys.master.key_id == one.state.database.keys.master.key_id
+        assert await opened(other.state.database) == await opened(one.state.database)
+        assert other.state.root.read("program.json")["master_key"] == "secret://env/NEW_MASTER"

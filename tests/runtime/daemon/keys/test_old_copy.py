@@ -83,7 +83,7 @@ def fill(daemon: Daemon, model: ScriptedModel) -> str:
     chat(texts("refused"), Refusal(400, texts("refusal")), thread=begun["conversation_id"])
     item = {"text": texts("item"), "tags": [texts("tag")], "project_id": texts("project")}
     done("POST", "/index", {**item, "source_uri": f"https://{texts('source')}.example/"})
-    done("POST", "/v1/memory/writer/items", {"text": texts("page"), "type": "fact"})
+    done("POST", "/v1/memory/items", {"agent": "writer", "text": texts("page"), "type": "fact"})
     entry = {"value": {"said": texts("value")}, "tags": [texts("kvtag")]}
     done("PUT", f"/v1/kv/entries/{texts('kvname')}", entry)
     model.replies = [says("Seen.")]
@@ -142,7 +142,7 @@ def _rows(file: Path, database: Database) -> set[str]:
     for key in (key for identity in INDEXED for key in database.keys.index_keys(identity.format(database.id))):
         with closing(sqlcipher.connect(file, key, 1)) as connection:
             try:
-                rows = connection.execute("SELECT text, about, said FROM entries").fetchall()
+                rows = connection.execute("SELECT text, about, content FROM entries").fetchall()
             except sqlcipher.ERRORS:
                 continue
             found |= {name for row in rows for each in row for name in parts(_bytes(each))}

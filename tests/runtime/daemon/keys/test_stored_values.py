@@ -22,7 +22,8 @@ from runtime.tasks.feeds import TaskFeeds
 from runtime.tasks.store import TaskStore
 from runtime.tasks.task import Actor
 from runtime.threads.agent_settings import AgentSettings
-from runtime.threads.events.log import EventLog, RunEvent
+from runtime.threads.events.log import EventLog
+from runtime.threads.events.run_event import RunEvent
 from runtime.threads.inputs import Inputs
 from runtime.threads.messages import Messages
 from runtime.threads.run_log import RunLog
@@ -37,8 +38,8 @@ from tests.runtime.tables.kv.stores import storage_of
 from tests.runtime.threads.thread_runs import begin, said, texts
 from tests.runtime.webhooks.candidates import candidate
 
-NOT_STORED_HERE = {"approvals"}
-"""Written by runs alone; their rows have an id."""
+NOT_STORED_HERE = {"approvals", "standing_approvals"}
+"""Written for calls of runs alone; their rows have an id."""
 
 
 class Product:

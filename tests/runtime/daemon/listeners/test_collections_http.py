@@ -96,7 +96,7 @@ def test_a_failure_on_the_admin_socket_says_what_kind_it_is(daemon: Daemon) -> N
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(60)
         connection.connect(daemon.addresses["socket"])
-        body = json.dumps({"query_text": "x", "limit": 0}).encode()
+        body = json.dumps({"parameters": {"query_text": "x", "limit": 0}}).encode()
         named = f"{ROOT_HEADER}: {Root(daemon.root).identity}"
         head = f"POST /v1/search HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {len(body)}\r\n{named}"
         connection.sendall(head.encode() + b"\r\n\r\n" + body)

@@ -27,6 +27,13 @@ CUSTOM_SECRET = "c-secret"
 
 PROGRAM = """\
 webhook github-events { path "/hooks/github", provider github, secret "secret://env/GITHUB_SECRET", agent recorder }
+webhook limited {
+    path "/hooks/limited"
+    provider github
+    secret "secret://env/GITHUB_SECRET"
+    agent recorder
+    limits { body 256KiB }
+}
 webhook opened {
     path "/hooks/opened"
     provider github
@@ -130,6 +137,12 @@ def post(daemon: Daemon, name: str, body: bytes, headers: Pairs) -> Answer:
 
 def signed(name: str, body: bytes, now: float | None = None) -> Pairs:
     return SENDERS[name][0](body, time.time() if now is None else now)
+
+
+def logs(daemon: Daemon, name: str) -> list[dict[str, Any]]:
+    """Return the audit log of a webhook."""
+    answer = json.loads(daemon.symbi("webhook", "logs", "--name", name, "--json").stdout)
+    return list(answer["attempts"])
 
 
 def refused(answer: Answer) -> str:
@@ -258,7 +271,7 @@ def test_a_delivery_id_sent_again_gets_the_first_answer_and_runs_once(daemon: Da
     second = post(daemon, "github", body, headers)
     assert (first.status, first.body) == (second.status, second.body)
     delivery = first.json()["delivery_id"]
-    rows = [row for row in daemon.attempts("--tail", "1000") if row["delivery_id"] == delivery]
+    rows = [row for row in daemon.attempts("--limit", "1000") if row["delivery_id"] == delivery]
     assert sorted(row["verdict"] for row in rows) == ["accepted", "repeated"]
 
 
@@ -325,14 +338,23 @@ def test_another_method_is_told_the_right_one(daemon: Daemon, method: str) -> No
 
 def test_a_body_of_exactly_the_limit_is_accepted_and_one_byte_more_is_not(daemon: Daemon) -> None:
     body = b"x" * 262_144
+    assert post(daemon, "limited", body, signed("github", body)).status == 202
+    assert post(daemon, "limited", body + b"x", signed("github", body + b"x")).status == 413
+    until(lambda: any(row["reason"] == "body_too_large" for row in logs(daemon, "limited")))
+    assert 262_145 in [row["size"] for row in logs(daemon, "limited") if row["reason"] == "body_too_large"]
+
+
+def test_without_a_limit_of_its_own_a_webhook_takes_what_its_provider_sends(daemon: Daemon) -> None:
+    body = json.dumps({"ref": "refs/heads/main", "commits": ["x" * 400] * 20_000}).encode()
     assert post(daemon, "github", body, signed("github", body)).status == 202
-    assert post(daemon, "github", body + b"x", signed("github", body + b"x")).status == 413
+    assert post(daemon, "open", body, []).status == 413
+    assert post(daemon, "open", body[: 1024 * 1024], []).status == 202
 
 
 def test_a_chunked_body_over_the_limit_is_refused(daemon: Daemon) -> None:
     host, _, port = str(daemon.addresses["public"]).rpartition(":")
     with socket.create_connection((host, int(port)), timeout=30) as link:
-        link.sendall(b"POST /hooks/github HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+        link.sendall(b"POST /hooks/limited HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
         chunk = b"8000\r\n" + b"x" * 0x8000 + b"\r\n"
         try:
             for _ in range(20):
@@ -362,7 +384,7 @@ def test_a_sender_that_goes_away_in_the_middle_is_noted_and_is_no_fault_of_ours(
 
     def noted() -> bool:
         return any(
-            row["reason"] == "incomplete_body" for row in daemon.attempts("--name", "github-events", "--tail", "1000")
+            row["reason"] == "incomplete_body" for row in daemon.attempts("--name", "github-events", "--limit", "1000")
         )
 
     until(noted)
@@ -389,7 +411,7 @@ def test_the_audit_holds_every_attempt_and_never_a_refused_body(daemon: Daemon) 
     marker = os.urandom(16).hex().encode()
     assert post(daemon, "github", marker, signed("github", b"other")).status == 401
     digest = hashlib.sha256(marker).hexdigest()
-    row = until(lambda: next((row for row in daemon.attempts("--tail", "1000") if row["body_sha256"] == digest), None))
+    row = until(lambda: next((row for row in daemon.attempts("--limit", "1000") if row["body_sha256"] == digest), None))
     assert (row["verdict"], row["reason"], row["status"], row["size"]) == ("refused", "signature_mismatch", 401, 32)
     assert row["source"] == "127.0.0.1"
     assert not any(name.lower() == "x-hub-signature-256" for name, _ in row["headers"])
@@ -402,7 +424,7 @@ def test_no_secret_stands_in_the_log_the_database_or_the_memory(daemon: Daemon) 
     body = fresh_body(note=f"my password is hunter22 and token={SLACK_SECRET}")
     assert post(daemon, "open", body, []).status == 202
     assert post(daemon, "github", body, signed("github", body)).status == 202
-    until(lambda: all(row["run_state"] in {"done", None} for row in daemon.attempts("--tail", "1000")))
+    until(lambda: all(row["run_state"] in {"done", None} for row in daemon.attempts("--limit", "1000")))
     for file in daemon.root.rglob("*"):
         if file.is_file() and file.name != "master.key":
             content = file.read_bytes()

@@ -83,7 +83,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 def outcome(daemon: Daemon, number: str, body: bytes, event: str = "pull_request") -> tuple[int, str, str | None]:
     """Return the HTTP status, the status in the body, and the reason in the audit for this delivery."""
     answer = daemon.github(body, number, event=event)
-    rows = [row for row in daemon.attempts("--tail", "1000") if row["provider_delivery_id"] == number]
+    rows = [row for row in daemon.attempts("--limit", "1000") if row["provider_delivery_id"] == number]
     said = answer.json()
     return answer.status, said.get("status") or said.get("error") or "accepted", rows[-1]["reason"] if rows else None
 
@@ -122,7 +122,7 @@ def explained(root: Path, *arguments: str, payload: Any = WANTED) -> tuple[int, 
 
 
 def test_explain_shows_what_each_filter_finds_and_sends_nothing(daemon: Daemon) -> None:
-    before = len(daemon.attempts("--tail", "1000"))
+    before = len(daemon.attempts("--limit", "1000"))
     code, said = explained(daemon.root, "reviews", "--event", "pull_request", payload={**WANTED, "draft": True})
     assert code == 1
     assert (said["event"], said["wanted"], said["refusing"]) == ("pull_request.opened", False, "filter_2")
@@ -135,7 +135,7 @@ def test_explain_shows_what_each_filter_finds_and_sends_nothing(daemon: Daemon) 
         (2, "filter", [], False),
         (3, "not", ["true"], False),
     ]
-    assert len(daemon.attempts("--tail", "1000")) == before
+    assert len(daemon.attempts("--limit", "1000")) == before
 
 
 def test_explain_is_a_table_for_people(daemon: Daemon) -> None:

@@ -77,7 +77,7 @@ def test_a_webhook_whose_option_refers_to_nothing_is_not_mounted_and_says_why(da
 def test_a_program_with_a_sender_that_signs_its_url_is_refused_without_one(tmp_path: Path) -> None:
     write_program(tmp_path, 'webhook lost { path "/lost" provider trello secret "secret://env/APP_SECRET" }\n')
     refused = symbi("up", "program", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", root=tmp_path)
-    assert refused.returncode == 1
+    assert refused.returncode == 2
     assert "`public_url` is required" in refused.stderr
 
 

@@ -105,7 +105,7 @@ def test_bodies_beyond_the_size_to_keep_are_dropped_and_their_deliveries_stay(tm
         with closing(sqlite3.connect(tmp_path / ".symbi/symbiont.db")) as connection:
             return int(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
 
-    with running(tmp_path, "program", "--keep-mb", "1") as daemon:
+    with running(tmp_path, "program", "--keep-size", "1MiB") as daemon:
         body = b'{"filler":"' + b"x" * 200_000 + b'"}'
         for number in range(8):
             assert daemon.github(body, str(number)).status == 202

@@ -1,11 +1,15 @@
-"""The operators' listener over real sockets: no client holds a connection by sending or reading slowly."""
+"""The operators' listener over real sockets: no client holds a connection by sending or reading slowly; and the admin
+socket when its path is removed."""
 
 from __future__ import annotations
 
 import asyncio
+import shutil
 import socket
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 import uvloop
@@ -15,6 +19,7 @@ from runtime.daemon.listeners.sockets import Runner, bind, listen
 from runtime.http.limits import HttpLimits
 from tests.clocks import until
 from tests.lanes import LONG
+from tests.runtime.daemon import running
 
 SECONDS = 60
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -207,3 +212,25 @@ async def test_a_crowd_makes_room_and_what_is_handled_goes_on() -> None:
         assert b" 200 " in await third.ask(b"")
         for peer in (busy, idle, third, fourth):
             await peer.close()
+
+
+@pytest.mark.parametrize("with_folder", [True, False], ids=["its folder", "the socket"])
+def test_commands_work_again_after_a_cleaner_removed_the_admin_socket(tmp_path: Path, with_folder: bool) -> None:
+    program = str(running.write_program(tmp_path))
+    with (
+        TemporaryDirectory(dir="/tmp") as short,
+        running.running(tmp_path, program, XDG_RUNTIME_DIR="", TMPDIR=short) as daemon,
+    ):
+        temporary = Path(short)
+        first = Path(daemon.addresses["socket"])
+        assert first.parent.parent == temporary
+        if with_folder:
+            shutil.rmtree(first.parent)
+        else:
+            first.unlink()
+        running.until(lambda: daemon.symbi("agent", "list").returncode == 0, what="an answer to a command")
+        (folder,) = temporary.iterdir()
+        assert folder != first.parent
+        assert folder.stat().st_mode & 0o777 == 0o700
+        assert daemon.stop() == 0
+        assert list(temporary.iterdir()) == []

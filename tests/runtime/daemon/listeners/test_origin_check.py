@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import each_case
 from tests.runtime.daemon.running import Daemon, running, symbi, write_program
 from tests.runtime.daemon.v1 import ask, make_token
 
@@ -54,7 +55,7 @@ def test_a_rebound_name_is_refused_on_every_path_before_anything_else(daemon: Da
     assert status(daemon, path) in {400, 421}
 
 
-@pytest.mark.parametrize(
+@each_case(
     "host",
     [
         *("localhost", "localhost:8081", "LOCALHOST", "127.0.0.1", "127.0.0.1:9", "127.0.0.2", "[::1]:8081"),

@@ -16,10 +16,11 @@ from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 from click.testing import CliRunner
 
+from runtime.api.admin.operations import AdminCall
 from runtime.api.admin.protocol import ROOT_HEADER
 from runtime.cli import client, symbi
 from runtime.daemon import standalone
-from runtime.daemon.listeners import operators, progress_stream
+from runtime.daemon.listeners import progress_stream
 from runtime.daemon.listeners.progress_stream import Operation
 from runtime.daemon.process.root import make, own
 from runtime.daemon.process.settings import ProcessSettings
@@ -107,7 +108,7 @@ READY: dict[str, Any] = {"status": "GREEN", "ready": True, "checks": []}
 @first_of(
     "command, operation, answer",
     [
-        (("user", "remove", "ada", "--yes"), "users.remove", REMOVED),
+        (("user", "remove", "ada", "--yes"), "user_remove", REMOVED),
         (("readiness",), "readiness", READY),
     ],
 )
@@ -121,7 +122,7 @@ async def test_commands_wait_for_an_operation_that_is_not_a_tool(
         await asyncio.sleep(3)
         return answer
 
-    monkeypatch.setattr(operators, "OPERATIONS", {operation: slow})
+    monkeypatch.setattr(AdminCall, "answer", slow)
     root = make(tmp_path, os.environ, tmp_path)
     with own(root):
         async with App.open(root, ProcessSettings.read({})) as app, standalone._served(app, "a test"):

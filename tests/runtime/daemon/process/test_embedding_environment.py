@@ -17,10 +17,10 @@ from dslc.compiler import analyse
 from dslc.source import Source
 from runtime.clock import SYSTEM
 from runtime.crypto import MasterKey
+from runtime.daemon.opening.memories import MemoryOpener, ResourcePools
 from runtime.daemon.process.embedding_environment import VARIABLES, Environment
 from runtime.daemon.process.settings import ProcessSettings
 from runtime.daemon.program.generation import COLLECTION, Generation, build
-from runtime.daemon.program.memory_opening import MemoryOpener, ResourcePools
 from runtime.database.connection import Database
 from runtime.errors import UsageError
 from runtime.models.client import ModelClient

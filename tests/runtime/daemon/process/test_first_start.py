@@ -29,7 +29,7 @@ def opened(process: int, file: str) -> bool:
 def test_a_first_start_that_fails_leaves_no_root_behind(tmp_path: Path, broken: str) -> None:
     write_program(tmp_path, broken)
     done = symbi("up", "program", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", root=tmp_path)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "error[" in done.stderr
     assert [each.name for each in tmp_path.iterdir()] == ["program"]
 
@@ -71,7 +71,7 @@ def test_a_folder_that_is_named_as_the_root_is_made_by_a_start_that_succeeds(tmp
     good = file.read_text()
     file.write_text("agent {")
     ports = ("--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0")
-    assert symbi("up", "program", *ports, "--root", "new/root", root=tmp_path).returncode == 1
+    assert symbi("up", "program", *ports, "--root", "new/root", root=tmp_path).returncode == 2
     assert not folder.parent.exists()
     done = symbi("webhook", "logs", "--root", "new/root", root=tmp_path)
     assert done.returncode == 2

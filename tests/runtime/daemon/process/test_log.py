@@ -1,12 +1,18 @@
-"""The log is readable, and contains no keys and no bodies."""
+"""The log is readable, contains no keys and no bodies, and holds nobody up."""
 
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
+
+from tests.runtime.daemon.running import BIN, Daemon, environment, write_program
 
 _FAILING = """
 import structlog
@@ -42,6 +48,10 @@ log.configure({form!r})
 bad = "x" + chr(13) + chr(10) + "forged line" + chr(27) + "[2J" + chr(0x85) + chr(0x2028) + "end"
 structlog.get_logger("symbiont").warning("event " + bad, source=bad)
 logging.getLogger("library").warning("from %s", bad)
+try:
+    raise ValueError(bad)
+except ValueError:
+    structlog.get_logger("symbiont").exception("it failed")
 """
 
 
@@ -51,8 +61,10 @@ def test_what_a_request_holds_never_begins_a_line_or_speaks_to_the_terminal(form
         [sys.executable, "-c", _SPEAKING.format(form=form)], capture_output=True, text=True, check=True
     )
     lines = done.stderr.splitlines()
-    assert len(lines) == 2
-    assert all("forged line" in line and line.isprintable() for line in lines)
+    assert all(line.isprintable() for line in lines)
+    assert not any(line.startswith("forged") for line in lines)
+    assert sum("forged line" in line for line in lines) == 3
+    assert len([line for line in lines if not line.startswith("  ")]) == 3
 
 
 _AT_A_LEVEL = """
@@ -78,3 +90,99 @@ def test_a_level_is_the_least_that_is_logged_and_libraries_are_never_debugged(le
     for logger in ("symbiont.receiver", "runtime.memory.markdown.store", "aiosqlite"):
         wanted = [each for each in levels[levels.index(level) :] if each != "debug" or logger != "aiosqlite"]
         assert [line["level"] for line in said if line["logger"] == logger] == [each for each in wanted for _ in "ab"]
+
+
+_BEYOND = """
+import os, sys
+import structlog
+from runtime.daemon.process import log_setup
+
+log_setup.MOST_LINES = 100
+log_setup.configure("json")
+log = structlog.get_logger("symbiont")
+read, write = (int(each) for each in sys.argv[1:])
+for number in range(1000):
+    log.info("entry", number=number, text="x" * 1000)
+os.write(write, b"go")
+os.read(read, 2)
+log.info("after")
+"""
+
+
+def test_entries_that_nobody_reads_are_dropped_and_counted_and_the_end_waits_for_the_rest() -> None:
+    """The pipe holds 64 KiB, and the queue 100 entries of 1 KiB."""
+    ours, theirs = os.pipe(), os.pipe()
+    process = subprocess.Popen(
+        [sys.executable, "-c", _BEYOND, str(theirs[0]), str(ours[1])],
+        pass_fds=(theirs[0], ours[1]),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    assert os.read(ours[0], 2) == b"go"
+    first = [json.loads(process.stderr.readline()) for _ in range(100)]
+    os.write(theirs[1], b"go")
+    rest = [json.loads(line) for line in process.stderr]
+    assert process.wait(60) == 0
+    process.stderr.close()
+    for number in (*ours, *theirs):
+        os.close(number)
+    assert [line["number"] for line in first] == list(range(100))
+    *kept, dropped, after = rest
+    assert (dropped["event"], after["event"]) == ("log_entries_dropped", "after")
+    assert [line["number"] for line in kept] == list(range(100, 100 + len(kept)))
+    assert dropped["count"] == 900 - len(kept)
+
+
+_FORKING = """
+import os
+import structlog
+from runtime.daemon.process import log_setup
+
+log_setup.configure("json")
+log = structlog.get_logger("symbiont")
+log.info("parent")
+child = os.fork()
+if child == 0:
+    log.info("child")
+    raise SystemExit
+assert os.waitpid(child, 0)[1] == 0
+log.info("parent again")
+"""
+
+
+def test_a_forked_process_logs_too() -> None:
+    done = subprocess.run([sys.executable, "-c", _FORKING], capture_output=True, text=True, check=True, timeout=60)
+    assert [json.loads(line)["event"] for line in done.stderr.splitlines()] == ["parent", "child", "parent again"]
+
+
+def test_a_daemon_serves_and_stops_while_nobody_reads_its_log(tmp_path: Path) -> None:
+    program = write_program(tmp_path)
+    pipe = tmp_path / "log"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    with pipe.open("wb") as output:
+        addresses = ("--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0")
+        process = subprocess.Popen(
+            [BIN / "symbi", "up", program, "--log-level", "debug", *addresses],
+            cwd=tmp_path, env=environment(), stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+        )  # fmt: skip
+    daemon = Daemon(tmp_path, process, Path(os.devnull))
+    try:
+        daemon.wait_until_ready()
+        filler = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+        with suppress(BlockingIOError):
+            while True:
+                os.write(filler, b"\n")
+        os.close(filler)
+        for number in range(3):
+            assert daemon.request("POST", "/hooks/github", b"{}").status == 401
+            assert daemon.github(b"{}", f"delivery-{number}").status == 202
+            assert daemon.request("GET", "/healthz", to="admin").status == 200
+            daemon.process.send_signal(signal.SIGHUP)  # its reload is logged
+        assert daemon.readyz().status == 200
+        assert daemon.stop() == 0
+    finally:
+        if process.poll() is None:
+            daemon.kill()
+        os.close(reader)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from runtime.daemon.process.atomic_file import write_atomically
-from runtime.daemon.process.root import Owned, Root, filesystem, locate, make, own
+from runtime.daemon.process.root import Root, RootInUse, filesystem, locate, make, own
 from runtime.errors import UsageError
 
 HERE = {"XDG_STATE_HOME": os.environ["XDG_STATE_HOME"]}
@@ -111,7 +111,7 @@ def test_one_process_owns_a_root_at_a_time(tmp_path: Path) -> None:
     ) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
-        with pytest.raises(Owned, match="in use"), own(root, seconds=0):
+        with pytest.raises(RootInUse, match="in use"), own(root, seconds=0):
             pass
         holder.kill()
     with own(root):

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from runtime.daemon.process import root_registry
-from runtime.daemon.process.root import Foreign, Root, locate, make
+from runtime.daemon.process.root import ForeignRoot, Root, adopting, locate, make
 from runtime.errors import UsageError
 from tests.runtime.daemon.running import running, symbi, write_program
 
@@ -52,7 +52,7 @@ def refused(*arguments: str, root: Path, **extra: str) -> str:
 
 
 def forget_identity(folder: Path) -> None:
-    """Change the root to what an earlier version left, which had no registry."""
+    """Remove what says that the root was created here."""
     (folder / ".symbi/root.json").unlink()
     (folder / ".symbi/.gitignore").unlink()
 
@@ -66,7 +66,7 @@ def stay(folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("change", [move, stay], ids=["moved", "of an earlier version"])
+@pytest.mark.parametrize("change", [move, stay], ids=["moved", "without its identity"])
 def test_a_root_that_is_not_known_is_adopted_by_name_and_loses_nothing(tmp_path: Path, change: object) -> None:
     assert callable(change)
     folder = tmp_path / "it's mine"
@@ -123,7 +123,7 @@ def test_what_comes_to_the_place_of_a_deleted_root_is_not_it(tmp_path: Path) -> 
     shutil.rmtree(folder)
     (folder / ".symbi").mkdir(parents=True)
     (folder / ".symbi/root.json").write_text(json.dumps({"id": "0" * 32, "path": str(folder)}))
-    with pytest.raises(Foreign):
+    with pytest.raises(ForeignRoot):
         locate(folder, HERE)
     shutil.rmtree(folder)
     folder.mkdir()
@@ -169,10 +169,11 @@ def test_a_root_that_is_mounted_elsewhere_is_adopted_there_by_name(tmp_path: Pat
     if subprocess.run(["mount", "--bind", folder, other], capture_output=True, check=False).returncode:
         pytest.skip("mounting is not allowed here")
     try:
-        with pytest.raises(Foreign, match=f"but in {folder}"):
+        with pytest.raises(ForeignRoot, match=f"but in {folder}"):
             locate(other, HERE)
-        assert make(other, HERE, other, adopt=True) == Root(other)
-        with pytest.raises(Foreign, match=f"but in {other}"):
+        with adopting(make(other, HERE, other, adopt=True), HERE):
+            pass
+        with pytest.raises(ForeignRoot, match=f"but in {other}"):
             locate(folder, HERE)
     finally:
         subprocess.run(["umount", other], check=True)
@@ -206,7 +207,7 @@ def test_another_users_home_and_entries_are_neither_written_nor_believed(tmp_pat
         if json.loads(each.read_bytes())["path"] == str(tmp_path)
     )
     os.chown(entry, 12345, 12345)
-    with pytest.raises(Foreign):
+    with pytest.raises(ForeignRoot):
         locate(tmp_path, HERE)
 
 

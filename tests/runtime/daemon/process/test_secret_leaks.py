@@ -228,7 +228,7 @@ def everything(told: Told, daemon: Daemon, machine: Machine) -> None:
     told.ask(daemon, "GET", "/v1/webhooks", None, [("Authorization", "Bearer nobody")], to="admin")
     told.run("webhook", "list")
     told.run("webhook", "list", "--json")
-    told.run("webhook", "logs", "--tail", "200", "--json")
+    told.run("webhook", "logs", "--limit", "200", "--json")
     rows = json.loads(told.run("webhook", "deliveries", "--json"))["deliveries"]
     # Its sender sends the secret itself.
     told.run("webhook", "show", next(row["id"] for row in rows if row["webhook"] == "shown"))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from runtime.daemon.process.settings import ProcessSettings, parse_address
 from runtime.errors import UsageError
 from runtime.tables.quota import TIERS, Quota
+from tests.cases import each_case
 
 
 @pytest.mark.parametrize(
@@ -48,11 +51,28 @@ def test_a_wrong_limit_of_tasks_is_refused(monkeypatch: pytest.MonkeyPatch, text
 
 
 @pytest.mark.parametrize(
-    "name", ["keep_days", "keep_mb", "connections", "inbox_capacity", "drain_seconds", "run_seconds"]
+    ("name", "value"),
+    [
+        ("connections", "9" * 20),
+        ("inbox_capacity", "9" * 20),
+        ("keep_time", "9999999d"),
+        ("keep_size", "9PiB"),
+        ("drain_timeout", "2d"),
+        ("run_timeout", "31d"),
+    ],
 )
-def test_a_number_that_nothing_can_be_counted_up_to_is_refused(name: str) -> None:
+def test_a_number_that_nothing_can_be_counted_up_to_is_refused(name: str, value: str) -> None:
     with pytest.raises(UsageError, match=f"--{name.replace('_', '-')}: input should be less than or equal to"):
-        ProcessSettings.read({name: "9" * 20})
+        ProcessSettings.read({name: value})
+
+
+def test_times_and_sizes_are_written_as_in_a_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SYMBIONT_RUN_TIMEOUT", "1h30min")
+    settings = ProcessSettings.read({"keep_size": "1.5GB"})
+    assert (settings.run_timeout, settings.keep_size) == (timedelta(minutes=90), 1_500_000_000)
+    monkeypatch.setenv("SYMBIONT_RUN_TIMEOUT", "90")
+    with pytest.raises(UsageError, match="SYMBIONT_RUN_TIMEOUT: a duration needs a unit"):
+        ProcessSettings.read({})
 
 
 def test_a_password_in_the_database_url_is_not_in_the_repr() -> None:
@@ -76,18 +96,18 @@ def test_anything_else_is_no_url_that_senders_see(monkeypatch: pytest.MonkeyPatc
 def test_a_tier_keeps_the_limits_that_are_not_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ProcessSettings.read({}).tiers == TIERS
     monkeypatch.setenv("SYMBIONT_TIER", "pro")
-    monkeypatch.setenv("SYMBIONT_TIER_FREE", "storage=100MB")
+    monkeypatch.setenv("SYMBIONT_TIER_FREE", "storage=100MB texts=5MB")
     monkeypatch.setenv("SYMBIONT_TIER_PRO", " rows=unlimited  tables=1_000 storage=2GiB")
     settings = ProcessSettings.read({})
     assert settings.tier == "pro"
     assert settings.tiers == {
-        "free": Quota(5, 10_000, 100_000_000),
-        "pro": Quota(1000, None, 2 * 1024**3),
+        "free": Quota(5, 10_000, 100_000_000, 5_000_000),
+        "pro": Quota(1000, None, 2 * 1024**3, TIERS["pro"].texts),
         "enterprise": TIERS["enterprise"],
     }
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "reason"),
     [
         *((text, "a word is no limit") for text in ("25MB", "tables=", "tables = 5", "size=1MB")),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from runtime.daemon.process.systemd import Notifier
-from tests.runtime.daemon.running import running, write_program
+from tests.runtime.daemon.running import running, symbi, write_program
 
 UNIT = Path(__file__).parents[4] / "deploy/symbiont.service"
 
@@ -147,3 +148,21 @@ def test_systemd_calls_the_units_exposure_ok() -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout
+
+
+def test_systemd_does_not_try_again_what_a_person_must_mend(tmp_path: Path) -> None:
+    (lasting,) = re.findall(r"^RestartPreventExitStatus=(.+)$", UNIT.read_text(), re.MULTILINE)
+    ports = {"SYMBIONT_LISTEN": "127.0.0.1:0", "SYMBIONT_ADMIN_LISTEN": "127.0.0.1:0"}
+    file = write_program(tmp_path)
+    wrong = symbi("up", "program", root=tmp_path, **{**ports, "SYMBIONT_WORKERS": "many"})
+    assert str(wrong.returncode) == lasting
+    good = file.read_text()
+    file.write_text("agent {")
+    broken = symbi("up", "program", root=tmp_path, **ports)
+    assert str(broken.returncode) == lasting
+    file.write_text(good)
+    # What may pass by itself is tried again.
+    away = symbi("up", "program", root=tmp_path, **ports, SYMBIONT_DATABASE="postgresql://u@127.0.0.1:1/x")
+    assert away.returncode == 1
+    no_interface = symbi("up", "program", root=tmp_path, **{**ports, "SYMBIONT_LISTEN": "192.0.2.1:0"})
+    assert no_interface.returncode == 1

@@ -23,6 +23,7 @@ from tests.lanes import LONG
 from tests.runtime.daemon.running import BIN, environment, until
 
 UNIT = Path(__file__).parents[4] / "deploy/symbiont.service"
+KEYS_PAGE = Path(__file__).parents[4] / "docs/keys.md"
 EXAMPLES = Path(__file__).parents[4] / "examples"
 NOBODY = 65534
 
@@ -52,10 +53,20 @@ pytestmark = pytest.mark.skipif(
 class Machine:
     """A folder in place of `/`, prepared by the commands in the unit's header."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, private: bool = False) -> None:
+        """`private`: with the state where systemd has it for a dynamic user, below a folder that only root may
+        enter."""
         self.folder = folder
         self.unit = UNIT.read_text()
-        self.state = folder / "var/lib/symbiont"
+        self.given = folder / "var/lib/symbiont"
+        self.state = folder / "var/lib/private/symbiont" if private else self.given
+        self.shown: tuple[str | Path, ...] = ()
+        """The beginning of a command line that shows the state to the service, as systemd does."""
+        if private:
+            self.state.parent.mkdir(parents=True)
+            self.state.parent.chmod(0o700)
+            self.given.symlink_to("private/symbiont")
+            self.shown = ("unshare", "--mount", "sh", "-ec", OPENED, "sh", self.state, self.state.parent)
         (folder / "etc").mkdir()
         for line in re.findall(r"^#   ((?:install -d|\(umask).*)$", self.unit, re.MULTILINE):
             subprocess.run(["sh", "-ec", self.here(line)], check=True)
@@ -99,7 +110,7 @@ class Machine:
             (self.folder / "notify").chmod(0o777)
             manager.setblocking(False)
             process = subprocess.Popen(
-                [*READABLE, *AS_NOBODY, *self.command],
+                [*READABLE, *self.shown, *AS_NOBODY, *self.command],
                 cwd=self.state,
                 env=environ,
                 umask=0o077,
@@ -126,7 +137,7 @@ class Machine:
     def symbi(self, *arguments: str, **extra: str) -> subprocess.CompletedProcess[str]:
         """Run a command as root, in root's folder."""
         return subprocess.run(
-            [*READABLE, BIN / "symbi", *arguments, "--root", self.state],
+            [*READABLE, BIN / "symbi", *arguments, "--root", self.given],
             cwd="/",
             env=environment(**extra),
             stdin=subprocess.DEVNULL,
@@ -145,12 +156,123 @@ class Machine:
         return {each.lstat().st_uid for each in (self.state, *self.state.rglob("*"))}
 
 
-@pytest.fixture
-def machine() -> Iterator[Machine]:
+@contextmanager
+def made(*, private: bool) -> Iterator[Machine]:
     # A folder that only root can write and other users may enter, unlike pytest's folders.
     with tempfile.TemporaryDirectory(prefix="symbiont-test-", dir="/var/lib") as folder:
         Path(folder).chmod(0o755)
-        yield Machine(Path(folder))
+        yield Machine(Path(folder), private=private)
+
+
+@pytest.fixture
+def machine() -> Iterator[Machine]:
+    with made(private=False) as machine:
+        yield machine
+
+
+@pytest.fixture
+def dynamic() -> Iterator[Machine]:
+    with made(private=True) as machine:
+        yield machine
+
+
+@LONG
+def test_every_command_of_root_works_on_the_stopped_service_of_a_dynamic_user(dynamic: Machine) -> None:
+    with dynamic.service():
+        written = dynamic.symbi("memory", "write", "code-review-agent", "beside the service")
+        assert written.returncode == 0, written.stderr
+    kept = dynamic.folder / "kept"
+    kept.mkdir(0o700)
+    (kept / "one.txt").write_text("one more word")
+    for command in (
+        ("webhook", "logs"),
+        ("webhook", "list"),
+        ("memory", "list", "--agent", "code-review-agent"),
+        ("memory", "write", "code-review-agent", "while it was stopped"),
+        ("memory", "compact", "code-review-agent"),
+        ("memory", "export", "--output", str(kept / "items")),
+        ("push", str(kept / "one.txt")),
+        ("table", "sql", "CREATE TABLE notes (note TEXT)"),
+        ("user", "add", "ada"),
+        ("key", "status"),
+        ("key", "rotate", "--all"),
+        ("key", "export", str(kept / "keys.json")),
+        ("key", "import", str(kept / "keys.json")),
+    ):
+        done = dynamic.symbi(*command, **dynamic.with_key)
+        assert done.returncode == 0, (command, done.stdout, done.stderr)
+        assert dynamic.owners() == {NOBODY}, command
+    assert {(each.stat().st_uid, each.stat().st_gid) for each in kept.iterdir()} == {(0, 0)}
+    ready = dynamic.symbi("readiness", "--json", **dynamic.with_key)
+    assert [row["check"] for row in json.loads(ready.stdout)["checks"]].count("database") == 1, ready.stdout
+    assert (dynamic.state.parent.stat().st_mode & 0o777, dynamic.owners()) == (0o700, {NOBODY})
+    with dynamic.service():
+        listed = dynamic.symbi("memory", "list", "--agent", "code-review-agent", "--json")
+        assert {item["text"] for item in json.loads(listed.stdout)["items"]} >= {"while it was stopped"}
+
+
+@LONG
+def test_a_backup_is_restored_as_the_docs_say(dynamic: Machine) -> None:
+    backup, keys = dynamic.folder / "backup", dynamic.folder / "keys.json"
+    backup.mkdir(0o700)
+    with dynamic.service():
+        written = dynamic.symbi("memory", "write", "code-review-agent", "worth a backup")
+        assert written.returncode == 0, written.stderr
+        assert dynamic.symbi("user", "add", "ada").returncode == 0
+        assert dynamic.symbi("key", "export", str(keys)).returncode == 0
+    names = ("keys.db*", "master.key", "symbiont.db*")
+    excluded = [f"--exclude={name}" for name in names]
+    subprocess.run(["tar", *excluded, "-C", dynamic.state, "-cf", backup / "root.tar", "."], check=True)
+    shutil.copy(dynamic.state / ".symbi/symbiont.db", backup)
+    for each in dynamic.state.iterdir():
+        shutil.rmtree(each)
+
+    subprocess.run(["tar", "--no-same-owner", "-C", dynamic.given, "-xf", backup / "root.tar"], check=True)
+    shutil.copy(backup / "symbiont.db", dynamic.given / ".symbi")
+    (text,) = re.findall(r"^ +`(chown .*)`$", KEYS_PAGE.read_text(), re.MULTILINE)
+    subprocess.run(["sh", "-ec", text.replace("/var/lib/symbiont", str(dynamic.given))], check=True)
+    put_back = dynamic.symbi("key", "import", str(keys), **dynamic.with_key)
+    assert put_back.returncode == 0, put_back.stderr
+    assert dynamic.owners() == {NOBODY}
+    with dynamic.service():
+        assert "ada" in dynamic.symbi("user", "list").stdout
+        listed = dynamic.symbi("memory", "list", "--agent", "code-review-agent", "--json")
+        assert {item["text"] for item in json.loads(listed.stdout)["items"]} == {"worth a backup"}
+
+
+@LONG
+def test_the_user_of_a_service_leads_no_command_of_root_to_files_of_root(dynamic: Machine) -> None:
+    secret = dynamic.folder / "secret.md"
+    secret.write_text("# Memory\n\n- only root may read this\n")
+    secret.chmod(0o600)
+    with dynamic.service():
+        written = dynamic.symbi("memory", "write", "code-review-agent", "a note")
+        assert written.returncode == 0, written.stderr
+    memory = next(dynamic.state.rglob("memory.md"), None) or next(dynamic.state.rglob("*.md"))
+    memory.unlink()
+    memory.symlink_to(secret)
+    for name in ("compacted.json", "program.json.tmp"):
+        (dynamic.state / ".symbi" / name).unlink(missing_ok=True)
+        (dynamic.state / ".symbi" / name).symlink_to(secret)
+    before = secret.read_bytes()
+    for command in (
+        ("memory", "list", "--agent", "code-review-agent"),
+        ("memory", "write", "code-review-agent", "another note"),
+        ("memory", "compact", "code-review-agent"),
+        ("memory", "export"),
+    ):
+        done = dynamic.symbi(*command, **dynamic.with_key)
+        assert "only root may read this" not in done.stdout + done.stderr
+        assert secret.read_bytes() == before
+        assert secret.stat().st_uid == 0
+    # Another folder in place of the state, which belongs to root.
+    other = dynamic.folder / "other"
+    shutil.copytree(dynamic.state / ".symbi", other, symlinks=True)
+    (dynamic.state / ".symbi").rename(dynamic.state / "before")
+    (dynamic.state / ".symbi").symlink_to(other)
+    done = dynamic.symbi("webhook", "logs", **dynamic.with_key)
+    assert done.returncode == 2
+    assert "symbolic link" in done.stderr
 
 
 @LONG
@@ -218,11 +340,11 @@ def test_root_works_on_no_copy_of_a_services_state_and_on_none_that_its_user_cou
         pass
     copy = machine.folder / "copy"
     subprocess.run(["cp", "-a", machine.state, copy], check=True)
-    machine.state = copy
+    machine.given = copy
     done = machine.symbi("webhook", "logs", **machine.with_key)
     assert done.returncode == 2
     assert f"belongs to another user (uid {NOBODY})" in done.stderr
-    machine.state = machine.folder / "var/lib/symbiont"
+    machine.given = machine.state
     os.chown(machine.state.parent, NOBODY, NOBODY)
     done = machine.symbi("webhook", "logs", **machine.with_key)
     assert done.returncode == 2

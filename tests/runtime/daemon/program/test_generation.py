@@ -19,10 +19,10 @@ from dslc.source import Source
 from runtime import secrets
 from runtime.clock import SYSTEM
 from runtime.crypto import MasterKey
-from runtime.daemon.program import secret_resolution
+from runtime.daemon.opening.memories import MemoryOpener, ResourcePools
+from runtime.daemon.opening.secrets import AT_A_TIME as SECRETS_AT_A_TIME
+from runtime.daemon.opening.secrets import Resolution, resolve
 from runtime.daemon.program.generation import AT_A_TIME, ENDED_AT_A_TIME, Generation, build
-from runtime.daemon.program.memory_opening import MemoryOpener, ResourcePools
-from runtime.daemon.program.secret_resolution import Resolution, resolve
 from runtime.database.connection import Database
 from runtime.secrets.backend import BackendUnavailable, SecretContext
 from runtime.webhooks.routing.route import MountedWebhook
@@ -107,7 +107,7 @@ async def test_requests_have_their_turn_while_thousands_of_webhooks_are_mounted(
 async def test_requests_have_their_turn_while_thousands_of_secrets_are_resolved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    many = 10 * secret_resolution.AT_A_TIME
+    many = 10 * SECRETS_AT_A_TIME
     for number in range(many):
         monkeypatch.setenv(f"SECRET_{number}", f"secret {number}")
     text = "".join(f'webhook w{n} {{ path "/hooks/{n}" secret "secret://env/SECRET_{n}" }}\n' for n in range(many))
@@ -125,14 +125,14 @@ async def test_requests_have_their_turn_while_thousands_of_secrets_are_resolved(
     resolving = asyncio.create_task(resolve(program, (), Resolution(), context))
     await requests(resolving)
     assert len(resolving.result().values) == many
-    assert max(done) <= secret_resolution.AT_A_TIME + len(asyncio.all_tasks()) + 1
+    assert max(done) <= SECRETS_AT_A_TIME + len(asyncio.all_tasks()) + 1
     await database.close()
 
 
 async def test_a_backend_that_is_away_is_not_waited_for_by_each_of_thousands(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    many = 10 * secret_resolution.AT_A_TIME
+    many = 10 * SECRETS_AT_A_TIME
     asked = list[str]()
 
     async def read(path: str, _context: SecretContext) -> bytes:
@@ -149,12 +149,12 @@ async def test_a_backend_that_is_away_is_not_waited_for_by_each_of_thousands(
     database = await Database.open(migrated(tmp_path / "symbiont.db"), MasterKey(bytes(32)))
     context = SecretContext(os.environ, tmp_path, database, database.keys, SYSTEM)
     found = await resolve(program, (), Resolution(), context)
-    assert len(asked) == secret_resolution.AT_A_TIME
+    assert len(asked) == SECRETS_AT_A_TIME
     assert list(found.problems.values()) == ["Vault did not answer"] * many
     assert list(found.values) == ["secret://env/HERE"]
     # The next check reads it again.
     await resolve(program, (), found, context)
-    assert len(asked) == 2 * secret_resolution.AT_A_TIME
+    assert len(asked) == 2 * SECRETS_AT_A_TIME
     await database.close()
 
 

@@ -19,7 +19,7 @@ from runtime.database.schema import usage
 from runtime.identity.caller import Caller
 from runtime.models.client import ModelClient
 from runtime.models.request import Message, Request
-from runtime.tools.context import Acting
+from runtime.tools.context import ActingAgent
 from tests.clocks import until
 from tests.runtime.models.chat_service import ChatService, chat_service, says
 
@@ -67,14 +67,14 @@ def summarizer(app: App) -> ModelClient:
 
 
 async def ask(app: App, client: ModelClient | None = None) -> None:
-    owner = app.context(ADA, acting=Acting("reviewer", "run-1", "thread-1")).call_owner
+    owner = app.contexts.tool(ADA, acting=ActingAgent("reviewer", "run-1", "thread-1")).call_owner
     asked = Request(messages=(Message("user", "What happened?"),), max_tokens=9)
     await (client or summarizer(app)).reply(asked, owner=owner, purpose="summary")
 
 
 async def rows(app: App) -> list[Any]:
-    await until(lambda: app.database.commits._task is None)
-    async with app.database.read() as connection:
+    await until(lambda: app.state.database.commits._task is None)
+    async with app.state.database.read() as connection:
         return list((await connection.execute(select(usage).order_by(usage.c.id))).all())
 
 
@@ -85,14 +85,14 @@ async def test_a_call_is_a_row_of_its_owner_and_a_metric(app: App) -> None:
     assert (row.user_id, row.agent, row.thread_id, row.run_id) == ("ada", "reviewer", "thread-1", "run-1")
     assert (row.purpose, row.model, row.service_model, row.outcome) == ("summary", "openai", "m-1", "answered")
     assert (row.tokens_in, row.tokens_out, row.cached) == (31, 11, 16)
-    assert ("openai", "answered", 1) in app.metrics.model_calls.values()
-    assert app.metrics.model_available.ask() == {"openai": 1}
+    assert ("openai", "answered", 1) in app.state.metrics.model_calls.values()
+    assert app.state.metrics.model_available.ask() == {"openai": 1}
 
 
 async def test_no_call_fails_because_of_the_database(app: App) -> None:
-    app.database.outage.problem = Unavailable("away")
+    app.state.database.outage.problem = Unavailable("away")
     await ask(app)
-    app.database.outage.problem = None
+    app.state.database.outage.problem = None
     await ask(app)
 
     assert len(await rows(app)) == 2
@@ -100,10 +100,10 @@ async def test_no_call_fails_because_of_the_database(app: App) -> None:
 
 async def test_rows_of_an_outage_are_stored_when_it_ends(app: App) -> None:
     Daemon(app, Notifier({}))
-    app.database.outage.problem = Unavailable("away")
+    app.state.database.outage.problem = Unavailable("away")
     await ask(app)
-    app.database.outage.problem = None
-    app.database.outage.on_change(None)
+    app.state.database.outage.problem = None
+    app.state.database.outage.on_change(None)
 
     assert len(await rows(app)) == 1
 
@@ -119,12 +119,12 @@ async def test_a_reload_that_changes_no_service_keeps_its_connection_and_its_fai
         assert await app.reload()
         after = summarizer(app)
         assert after is not before
-        assert len(app.pools.models) == 1
+        assert len(app.state.pools.models) == 1
         await ask(app, before)
     await ask(app)
 
     assert [row.outcome for row in await rows(app)] == ["unavailable", "answered", "answered", "answered"]
-    assert app.metrics.model_available.ask() == {"openai": 1}
+    assert app.state.metrics.model_available.ask() == {"openai": 1}
 
 
 async def test_a_replaced_service_is_closed_and_no_longer_a_metric(app: App, tmp_path: Path) -> None:
@@ -134,4 +134,4 @@ async def test_a_replaced_service_is_closed_and_no_longer_a_metric(app: App, tmp
         await ask(app)
 
         assert len(other.bodies) == 1
-        assert len(app.pools.models) == 1
+        assert len(app.state.pools.models) == 1

@@ -264,7 +264,7 @@ def test_no_request_is_refused_or_lost_during_reloads(tmp_path: Path, rounds: in
         assert wrong == []
         assert sum(sent) >= 40 * rounds
         ids = {
-            row["provider_delivery_id"] for row in daemon.attempts("--tail", "10000") if row["verdict"] == "accepted"
+            row["provider_delivery_id"] for row in daemon.attempts("--limit", "10000") if row["verdict"] == "accepted"
         }
         assert ids == {f"{worker}-{number}" for worker in range(4) for number in range(sent[worker])}
 
@@ -288,7 +288,7 @@ async def test_a_program_that_cannot_run_is_compiled_once_however_often_it_is_tr
     compiled: list[list[str]] = []
     compile_sources = reload.compile_sources
 
-    def counting(sources: Sequence[Source], left_out: Sequence[Path] = ()) -> reload.Compiled:
+    def counting(sources: Sequence[Source], left_out: Sequence[Path] = ()) -> reload.CompiledSources:
         compiled.append([source.name for source in sources])
         return compile_sources(sources, left_out)
 

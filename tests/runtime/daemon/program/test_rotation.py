@@ -173,11 +173,11 @@ def test_an_overlap_of_nothing_ends_the_old_one_now_and_a_second_rotation_says_w
         assert first["ended"] is None
         assert taken(daemon, values[1], "/hooks/second")
         # The secrets of the list come before the previous ones.
-        assert daemon.attempts("--tail", "1")[0]["secret_index"] == 1
+        assert daemon.attempts("--limit", "1")[0]["secret_index"] == 1
         assert taken(daemon, "other-secret")
-        assert daemon.attempts("--tail", "1")[0]["secret_index"] == 1
+        assert daemon.attempts("--limit", "1")[0]["secret_index"] == 1
         assert taken(daemon, values[1])
-        assert daemon.attempts("--tail", "1")[0]["secret_index"] == 2
+        assert daemon.attempts("--limit", "1")[0]["secret_index"] == 2
         values.append(show())
         assert rotate()["ended"] == first["previous_secret_until"]
         values.append(show())
@@ -220,7 +220,7 @@ def test_what_is_kept_elsewhere_is_rotated_there(tmp_path: Path) -> None:
         for arguments, told in {
             ("open",): "has no secret",
             ("opn",): "did you mean open?",
-            ("env", "--overlap", "31d"): "30d is the longest",
+            ("env", "--overlap", "31d"): "30 days at most",
             ("env", "--overlap", "1"): "a duration needs a unit",
         }.items():
             done = daemon.symbi("webhook", "rotate", *arguments)

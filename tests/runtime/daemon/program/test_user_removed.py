@@ -52,8 +52,8 @@ def fill(daemon: Daemon, token: str, name: str, word: str) -> list[str]:
     ids = []
     for agent in AGENTS:
         for kind in ("fact", "episode"):
-            body = {"text": f"{name} has {word} as {kind} of {agent}", "type": kind, "tags": [word]}
-            answer = ask(daemon, token, "POST", f"/v1/memory/{agent}/items", body)
+            body = {"agent": agent, "text": f"{name} has {word} as {kind} of {agent}", "type": kind, "tags": [word]}
+            answer = ask(daemon, token, "POST", "/v1/memory/items", body)
             assert answer.status == 200, answer
             ids.append(answer.json()["item"]["memory_id"])
     pushed = ask(daemon, token, "POST", "/index", {"text": f"{name} pushed {word}", "tags": [word], "project_id": word})
@@ -69,9 +69,9 @@ def everything(daemon: Daemon, token: str, ids: list[str]) -> str:
     """Return all responses that a user gets, from every path."""
     found = []
     for agent in AGENTS:
-        answer = ask(daemon, token, "GET", f"/v1/memory/{agent}/search?query={WORD}+pushed+fact")
+        answer = ask(daemon, token, "GET", f"/v1/memory/search?agent={agent}&query={WORD}+pushed+fact")
         found += [answer.body.decode() for _ in range(answer.status == 200)]
-        found.append(ask(daemon, token, "GET", f"/v1/memory/{agent}/items").body.decode())
+        found.append(ask(daemon, token, "GET", f"/v1/memory/items?agent={agent}").body.decode())
     for path in ("/v1/memory", "/v1/memory/items", "/v1/memory/export", "/v1/webhooks", "/v1/collections"):
         found.append(json.dumps(get(daemon, token, path)))
     for path in ("/v1/collections/metrics", "/v1/projects", f"/v1/projects/{WORD}/tags"):
@@ -141,7 +141,7 @@ def test_with_keep_only_administrators_see_what_was_theirs_until_that_is_purged(
         assert get(daemon, admin, "/v1/memory/items", user="carl")["items"] == []
         (delivery,) = shown(daemon, environ, "webhook", "deliveries")["deliveries"]
         assert delivery["user"] == old
-        purged = ask(daemon, admin, "DELETE", f"/v1/memory/reviewer?user={old}")
+        purged = ask(daemon, admin, "DELETE", f"/v1/memory?agent=reviewer&user={old}")
         assert [(row["memory"], row["items"]) for row in purged.json()["memories"]] == [("notes", 3)]
         done = shown(daemon, environ, "memory", "purge", "--user", old, "--yes")
         assert {row["memory"]: row["items"] for row in done["memories"]} == {"audited": 2, "library": 3}
@@ -159,7 +159,7 @@ def test_one_users_items_are_purged_and_the_user_stays(tmp_path: Path) -> None:
             shown(daemon, {}, "user", "add", name)
             tokens[name] = make_token(daemon, "--user", name, "--scope", "write")
             fill(daemon, tokens[name], name, WORD)
-        for method, path in (("DELETE", "/v1/memory?user=bob"), ("DELETE", "/v1/memory/reviewer?user=carl")):
+        for method, path in (("DELETE", "/v1/memory?user=bob"), ("DELETE", "/v1/memory?agent=reviewer&user=carl")):
             assert ask(daemon, tokens["carl"], method, path).status == 403
         tried = shown(daemon, {}, "memory", "purge", "auditor", "--user", "carl", "--yes")
         assert [(row["memory"], row["items"]) for row in tried["memories"]] == [("audited", 2)]

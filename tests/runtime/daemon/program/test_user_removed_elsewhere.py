@@ -45,12 +45,13 @@ def user(daemon: Daemon, name: str, **given: str) -> tuple[str, str]:
 
 
 def remember(daemon: Daemon, token: str, agent: str, text: str) -> None:
-    answer = ask(daemon, token, "POST", f"/v1/memory/{agent}/items", {"text": text, "type": "fact", "tags": [text]})
+    body = {"agent": agent, "text": text, "type": "fact", "tags": [text]}
+    answer = ask(daemon, token, "POST", "/v1/memory/items", body)
     assert answer.status == 200, answer
 
 
 def found(daemon: Daemon, token: str, agent: str, query: str = WORD) -> list[str]:
-    answer = ask(daemon, token, "GET", f"/v1/memory/{agent}/search?query={query}")
+    answer = ask(daemon, token, "GET", f"/v1/memory/search?agent={agent}&query={query}")
     assert answer.status == 200, answer
     return [hit["item"]["text"] for hit in answer.json()["hits"]]
 

@@ -1,4 +1,4 @@
-"""Rows with sealed values in every table that has some, in the present format or in the first one."""
+"""Rows with sealed values in every table that has some."""
 
 from __future__ import annotations
 
@@ -6,24 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from sqlalchemy import Boolean, Column, Connection, Integer, LargeBinary, String, Table, insert, select
 
-from runtime.crypto import MasterKey, SealedBytes
 from runtime.database.connection import Database
 from runtime.database.keys.ring import KeyRing
-from runtime.database.schema import metadata
+from runtime.database.schema import SEALED_TABLES
 from runtime.database.sealed import Seal, Sealed
-from tests.conftest import KEY, KEY_BYTES
 
-TABLES = [table for table in metadata.sorted_tables if any(isinstance(column.type, Sealed) for column in table.c)]
-
-
-def first_format(key: MasterKey, plaintext: bytes, user_id: str, table: str, column: str, row: str) -> SealedBytes:
-    """Seal as programs did before users had keys."""
-    nonce = plaintext.ljust(12, b"\0")[:12]
-    where = "\x00".join((user_id, table, column, row)).encode()
-    return SealedBytes(b"\x01" + key.key_id + nonce + AESGCM(KEY_BYTES).encrypt(nonce, plaintext, where))
+TABLES = SEALED_TABLES
 
 
 def _value(column: Column[Any], number: int, user: str) -> Any:
@@ -52,11 +42,9 @@ def fill(
     keys: KeyRing,
     users: Mapping[int, str],
     *,
-    first: bool = False,
     tables: Sequence[Table] = TABLES,
 ) -> None:
-    """Insert a row for each of `users` into each table, where a user may have another one. `first`: in the first
-    format."""
+    """Insert a row for each of `users` into each table, where a user may have another one."""
     for table in tables:
         for number, user in users.items():
             if list(table.primary_key.columns) == [table.c.user_id] and _has_row(connection, table, user):
@@ -66,18 +54,10 @@ def fill(
                 for column in table.c
                 if not isinstance(column.type, Sealed) and (not column.nullable or column.primary_key)
             }
-            name = "/".join(str(row[each.name]) for each in table.primary_key.columns if each.name != "user_id")
             for column in table.c:
-                if not isinstance(column.type, Sealed):
-                    continue
-                text, version = plaintext(table, column, number), column.type.version
-                if first:
-                    row[column.name] = first_format(KEY, text, user, table.name, column.name, name)
-                else:
-                    where: dict[str, Any] = {"row": name, "user_id": user}
-                    row[column.name] = Seal(keys, column).close(
-                        text, **where, version=None if version is None else row[version]
-                    )
+                if isinstance(column.type, Sealed):
+                    text = plaintext(table, column, number)
+                    row[column.name] = Seal(keys, column).close(text, **_place(column, {**row, "user_id": user}))
             connection.execute(insert(table).values(**row))
 
 
@@ -85,21 +65,32 @@ def _has_row(connection: Connection, table: Table, user: str) -> bool:
     return connection.scalar(select(table.c.user_id).where(table.c.user_id == user)) is not None
 
 
-async def sealed_values(database: Database, user_id: str | None = None) -> list[Callable[[], bytes]]:
-    """Return a function for each sealed value, of a user or of all, that opens it."""
-    found: list[Callable[[], bytes]] = []
+def _place(column: Column[Any], row: Any) -> dict[str, Any]:
+    """Return what a value of this row is sealed for."""
+    assert isinstance(column.type, Sealed)
+    version, key = column.type.version, column.table.primary_key.columns
+    name = "/".join(str(row[each.name]) for each in key if each.name != "user_id")
+    return {"row": name, "user_id": row["user_id"], "version": None if version is None else row[version]}
+
+
+async def _values(database: Database) -> list[tuple[Column[Any], bytes, dict[str, Any]]]:
+    """Return the column, the sealed bytes and the place of every sealed value."""
+    found: list[tuple[Column[Any], bytes, dict[str, Any]]] = []
     for table in TABLES:
+        sealed = [column for column in table.c if isinstance(column.type, Sealed)]
         async with database.read() as connection:
             rows = (await connection.execute(select(table).order_by(*table.primary_key.columns))).mappings().all()
-        for row in rows:
-            name = "/".join(str(row[each.name]) for each in table.primary_key.columns if each.name != "user_id")
-            where: dict[str, Any] = {"row": name, "user_id": row["user_id"]}
-            for column in table.c:
-                if isinstance(column.type, Sealed) and user_id in (None, row["user_id"]):
-                    version = None if column.type.version is None else row[column.type.version]
-                    seal = Seal(database.keys, column)
-                    found.append(partial(seal.open, row[column.name], **where, version=version))
+        found += [(each, row[each.name], _place(each, row)) for row in rows for each in sealed if row[each.name]]
     return found
+
+
+async def sealed_values(database: Database, user_id: str | None = None) -> list[Callable[[], bytes]]:
+    """Return a function for each sealed value, of a user or of all, that opens it."""
+    return [
+        partial(Seal(database.keys, column).open, value, **place)
+        for column, value, place in await _values(database)
+        if user_id in (None, place["user_id"])
+    ]
 
 
 async def opened(database: Database, user_id: str | None = None) -> list[bytes]:
@@ -109,10 +100,4 @@ async def opened(database: Database, user_id: str | None = None) -> list[bytes]:
 
 async def prefixes(database: Database) -> set[tuple[str, bytes]]:
     """Return the user and the format and key id of every sealed value."""
-    found: set[tuple[str, bytes]] = set()
-    for table in TABLES:
-        async with database.read() as connection:
-            for row in (await connection.execute(select(table))).mappings():
-                sealed = (row[column.name] for column in table.c if isinstance(column.type, Sealed))
-                found |= {(row["user_id"], bytes(value[:5])) for value in sealed if value is not None}
-    return found
+    return {(place["user_id"], bytes(value[:5])) for _, value, place in await _values(database)}

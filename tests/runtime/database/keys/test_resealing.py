@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from runtime.crypto import Unsealable
 from runtime.database import resealing
 from runtime.database.connection import Database
-from runtime.database.keys import tables
 from runtime.database.resealing import SETTLED_MS, Resealing
 from tests.clocks import ManualClock
 from tests.conftest import KEY
@@ -24,24 +22,6 @@ def milliseconds(clock: ManualClock) -> int:
 @pytest.fixture
 def work(database: Database, clock: ManualClock) -> Resealing:
     return Resealing(database, clock)
-
-
-async def test_rows_sealed_before_users_had_keys_stay_readable_and_are_moved(
-    database: Database, work: Resealing
-) -> None:
-    await database.transact(lambda connection: fill(connection, database.keys, USERS, first=True))
-    with pytest.raises(Unsealable, match="not accepted"):
-        await opened(database)
-    database.keys.set_fact(tables.FIRST_FORMAT, "open")
-    before = await opened(database)
-    assert len(set(before)) == len(before) >= 2 * len(TABLES)
-    await work.look()
-    assert work.state is not None
-    assert (work.state.moved, work.state.left, work.state.unreadable) == (len(before), 0, 0)
-    assert {prefix[:1] for _, prefix in await prefixes(database)} == {b"\x02"}
-    assert not database.keys.first_format
-    assert await opened(database) == before
-    assert not work.waiting
 
 
 async def test_a_rotated_key_is_forgotten_when_nothing_is_sealed_with_it_any_more(

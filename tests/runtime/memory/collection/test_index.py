@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -93,26 +92,6 @@ async def test_no_vector_is_made_again_at_the_next_start(
         assert await memory.embed() == 0
         assert len(await texts(memory, "the okapi number 7")) == 10
     assert len(embedded) == 101  # and the question
-
-
-async def test_an_index_that_an_earlier_version_left_readable_is_overwritten_and_made_anew(
-    tmp_path: Path, clock: ManualClock
-) -> None:
-    async with opened(tmp_path, clock) as memory:
-        await memory.store.append([fact("The okapi")])
-        file = index_file(memory.store, tmp_path / "index")
-    other = file.with_name("collection-0123456789abcdef.qdrant.db")
-    file.unlink()
-    for each in (file, other):
-        with closing(sqlite3.connect(each)) as connection:
-            connection.executescript("CREATE TABLE entries (text TEXT); INSERT INTO entries VALUES ('quetzalcoatl')")
-    kept = other.parent / "kept.db"
-    kept.hardlink_to(other)
-    async with opened(tmp_path, clock) as memory:
-        assert await texts(memory, "okapi") == ["The okapi"]
-    assert not other.exists()
-    assert not kept.read_bytes().strip(b"\0")
-    assert b"quetzalcoatl" not in stored(tmp_path)
 
 
 async def test_what_a_markdown_memory_is_searched_by_is_left_as_it_is(tmp_path: Path, clock: ManualClock) -> None:

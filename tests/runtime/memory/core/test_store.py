@@ -180,7 +180,7 @@ async def test_an_edit_of_an_older_version_is_refused_and_told_the_newest(store:
     assert await value(store, "human") == "two"
 
 
-@repeated("number", 20, 200)
+@repeated("number", 20, 60)
 async def test_edits_of_two_daemons_at_once_are_all_made(
     store: BlockStore, other: BlockStore, database: Database, number: int
 ) -> None:

@@ -299,16 +299,16 @@ async def test_an_index_that_fails_is_tried_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     await fill(index, 3)
-    real = index.embedded
+    real = index.embed
 
     async def full(*_given: Any) -> int:
         raise IndexFailed("the disk is full")
 
-    monkeypatch.setattr(index, "embedded", full)
+    monkeypatch.setattr(index, "embed", full)
     await queue.use(Scripted())
     await until(lambda: clock.sleepers == 1)
     assert queue.problem == "the disk is full"
-    monkeypatch.setattr(index, "embedded", real)
+    monkeypatch.setattr(index, "embed", real)
     clock.advance(1)
     await _until_embedded(index, 3)
 

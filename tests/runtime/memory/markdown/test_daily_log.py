@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -10,6 +9,7 @@ from runtime.memory.item import Item
 from runtime.memory.markdown.items import log_items
 from runtime.memory.markdown.text.annotation import Annotation
 from runtime.memory.markdown.text.daily_log import DailyLog, closing_of, days, entry_of, header
+from tests.cases import each_case
 from tests.lanes import examples
 from tests.runtime.memory.texts import WHEN, files, hard, item, items, logs, texts
 
@@ -108,7 +108,7 @@ def test_a_fence_that_a_person_left_open_hides_no_entry_that_was_written_below()
     assert [entry.text for entry in log.entries] == ["open\n```\ncode", "one\n```\ncode\n```", "closed\n```"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("source", "found"),
     [
         ("## 9:05 - hyphen\n- a\n", [("09:05", "hyphen\n- a")]),
@@ -120,7 +120,7 @@ def test_a_fence_that_a_person_left_open_hides_no_entry_that_was_written_below()
         ("## 10:30 — no newline", [("10:30", "no newline")]),
         ("", []),
     ],
-)  # fmt: skip
+)
 def test_what_a_person_logs_is_read(source: str, found: list[tuple[str, str]]) -> None:
     entries = DailyLog.parse(DAY, source.encode()).entries
     assert [(entry.at.strftime("%H:%M"), entry.text) for entry in entries] == found

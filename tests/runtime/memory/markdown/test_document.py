@@ -2,13 +2,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runtime.memory.markdown.items import long_term_items
 from runtime.memory.markdown.text.annotation import Annotation
 from runtime.memory.markdown.text.document import SECTIONS, MarkdownDocument
+from tests.cases import each_case
 from tests.lanes import examples
 from tests.runtime.memory.texts import documents, files, hard, tags, texts, times
 
@@ -178,7 +178,7 @@ def test_a_header_that_a_person_took_away_stays_away_and_bullets_keep_the_time_o
     )
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("source", "items"),
     [
         ("## Facts\n* star\n+ plus\n- dash\n", ["star", "plus", "dash"]),

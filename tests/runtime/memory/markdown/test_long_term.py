@@ -8,6 +8,7 @@ from hypothesis import given
 from runtime.memory.item import Provenance, delivery_uri
 from runtime.memory.markdown.long_term import look_through
 from runtime.memory.markdown.text.daily_log import DailyLog, entry_of, header
+from tests.cases import each_case
 from tests.runtime.memory.texts import WHEN, files, item
 
 DAY = date(2026, 2, 14)
@@ -18,7 +19,7 @@ def found(body: str, day: date = DAY) -> list[tuple[str, str]]:
     return [(one.section.name, one.item.text) for one in look_through("reviewer", log).lasting]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("body", "expected"),
     [
         ("- [fact] a", [("Facts", "a")]),

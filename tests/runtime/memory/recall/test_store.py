@@ -16,7 +16,7 @@ from runtime.memory.errors import Unsupported
 from runtime.memory.indexing.index_file import open_indexer
 from runtime.memory.item import Item
 from runtime.memory.open_memory import OpenMemory
-from runtime.memory.recall.items import SUMMARY, TOKENS, place_of
+from runtime.memory.recall.message_items import SUMMARY, TOKENS, place_of
 from runtime.memory.recall.message_parts import BEGINNING
 from runtime.memory.recall.store import RecallStore
 from runtime.search.embedding.hashing import HashingEmbedder
@@ -26,7 +26,7 @@ from runtime.threads.content import EventPart, TextPart, ToolOutputPart
 from runtime.threads.messages import Messages
 from runtime.threads.summaries import NewSummary, Summaries
 from runtime.threads.thread import TOGETHER, Thread, Threads
-from runtime.tokens import estimate
+from runtime.token_counter import estimate
 from tests.clocks import ManualClock
 from tests.runtime.memory.texts import WHEN, fact
 from tests.runtime.threads.thread_runs import many_threads, said, statements
@@ -92,7 +92,7 @@ async def test_a_message_is_found_with_its_thread_and_place(recall: Recall, thre
     [item] = await recall.find("okapi")
     assert (item.user_id, item.agent_id, item.project_id) == ("owner", "helper", thread.id)
     assert item.provenance.author == "helper"
-    assert place_of(item) == (thread.id, 1)
+    assert place_of(item)[:2] == (thread.id, 1)
 
 
 async def test_a_message_is_of_the_user_of_the_agent_or_of_nobody(recall: Recall, thread: Thread) -> None:
@@ -105,7 +105,7 @@ async def test_a_message_far_back_in_a_long_thread_is_found(recall: Recall, thre
     await recall.messages.append(thread, [said(f"note w{number}w") for number in range(1500)])
     for position in (0, BEGINNING - 1, BEGINNING, 511, 512, 1499):
         [item] = await recall.find(f"w{position}w")
-        assert place_of(item) == (thread.id, position)
+        assert place_of(item)[:2] == (thread.id, position)
     assert len(await recall.items()) == 1500
 
 
@@ -132,7 +132,15 @@ async def test_a_long_message_is_found_by_each_of_its_chunks(recall: Recall, thr
     assert all(estimate(item.text) <= TOKENS for item in found)
     assert len(set(names(found))) == len(found) > 20
     [item] = await recall.find("599word11")
-    assert place_of(item) == (thread.id, 0)
+    assert place_of(item)[:2] == (thread.id, 0)
+
+
+async def test_outputs_that_repeat_what_is_stored_here_are_not_found(recall: Recall, thread: Thread) -> None:
+    recall.store.quoting = frozenset({"archival_search"})
+    for name in ("archival_search", "weather_today"):
+        output = ToolOutputPart("c", name, f"an okapi by {name}")
+        await recall.messages.append(thread, [said("", role="tool", kind="tool_output", parts=(output,))])
+    assert await recall.texts("okapi") == ["an okapi by weather_today"]
 
 
 async def test_the_ends_of_a_long_output_are_found(recall: Recall, thread: Thread) -> None:
@@ -147,10 +155,10 @@ async def test_the_ends_of_a_long_output_are_found(recall: Recall, thread: Threa
 async def test_a_summary_is_found_and_tagged(recall: Recall, thread: Thread) -> None:
     await recall.messages.append(thread, [said("hello")])
     new = NewSummary(first_position=0, last_position=0, message_count=1, text="They met an okapi.", tokens=5)
-    await recall.summaries.append(thread, new)
+    summary = await recall.summaries.append(thread, new)
     [item] = await recall.find("okapi", agent="helper")
     assert item.tags == (SUMMARY,)
-    assert place_of(item) == (thread.id, None)
+    assert place_of(item) == (thread.id, None, summary.id)
 
 
 async def test_a_secret_in_a_message_is_not_in_its_items(recall: Recall, thread: Thread) -> None:

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runtime.memory.redaction.redact import PATTERNS, redact
+from tests.cases import each_case
 from tests.lanes import examples
 
 # Concatenated, so that no secret scanner reports the test.
@@ -130,7 +131,7 @@ LOOK_ALIKES = [
 ]
 
 
-@pytest.mark.parametrize(("text", "clean"), SECRETS)
+@each_case(("text", "clean"), SECRETS)
 def test_a_secret_is_replaced_and_nothing_round_it_is(text: str, clean: str) -> None:
     assert redact(text) == clean
 
@@ -147,7 +148,7 @@ DISGUISED = [
 ]
 
 
-@pytest.mark.parametrize(("text", "clean"), DISGUISED)
+@each_case(("text", "clean"), DISGUISED)
 def test_a_secret_that_only_looks_different_is_replaced_too(text: str, clean: str) -> None:
     assert redact(text) == clean
     assert redact(clean) == clean
@@ -160,7 +161,7 @@ def test_a_text_without_a_secret_stays_to_the_letter(text: str) -> None:
     assert redact(text) == text
 
 
-@pytest.mark.parametrize("text", LOOK_ALIKES)
+@each_case("text", LOOK_ALIKES)
 def test_what_only_looks_like_a_secret_stays(text: str) -> None:
     assert redact(text) == text
 
@@ -182,12 +183,12 @@ def test_the_corpus_is_large_enough_to_say_something() -> None:
     assert len(STAY) >= 150
 
 
-@pytest.mark.parametrize("marked", MARKED)
+@each_case("marked", MARKED)
 def test_every_secret_of_the_corpus_goes_and_nothing_round_it_does(marked: str) -> None:
     assert redact(_MARKED.sub(r"\2", marked)) == _MARKED.sub(r"[REDACTED:\1]", marked)
 
 
-@pytest.mark.parametrize("text", STAY)
+@each_case("text", STAY)
 def test_every_look_alike_of_the_corpus_stays(text: str) -> None:
     assert redact(text) == text
 

@@ -15,6 +15,7 @@ from runtime.models.calls.counted_calls import CallContext
 from runtime.models.client import CountedModel, ModelClient
 from runtime.models.model import Model
 from runtime.models.request import Reply, Request
+from tests.cases import each_case
 
 START = datetime(2025, 1, 1, tzinfo=UTC)
 END = datetime(2025, 1, 7, 23, 59, 59, tzinfo=UTC)
@@ -105,7 +106,7 @@ def test_many_notes_are_told_all() -> None:
     assert sum(len(line) - len("- 2025-01-01 ") for line in told) <= MOST_CHARACTERS
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("said", "most", "kept"),
     [
         ("One two three.", 3, "One two three."),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.memory.chunking import chunks
 from runtime.memory.summary.extractive import CUT, LONGEST_LINE, extract
+from tests.cases import each_case
 
 TEXTS = [
     "Deployed 2.1 to staging. The disk was full! Who cleans it?",
@@ -23,7 +23,7 @@ def test_sentences_stay_as_they_are_in_their_order() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_case(
     "said",
     [
         "Upgraded Postgres from 15.4 to 16.2 on db-01 (10.0.0.7)",
@@ -35,7 +35,6 @@ def test_sentences_stay_as_they_are_in_their_order() -> None:
         "Ran a.sh && ./b.sh; was it file.txt? No.",
         "会議は三時です。誰が来ますか？Adaです。",
     ],
-    ids=str,
 )
 def test_addresses_versions_numbers_abbreviations_and_urls_stay_whole(said: str) -> None:
     assert "".join(extract([said], 250).split()) == "".join(said.split())
@@ -77,7 +76,7 @@ def test_what_a_chunk_repeats_of_the_one_before_it_is_told_once() -> None:
     assert extract(cut, 250) == said
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("most", "expected"),
     [
         (1, "Deployed…"),
@@ -107,7 +106,7 @@ def test_a_word_that_is_longer_than_a_line_is_cut() -> None:
     assert extract(["x" * 500], 250) == "x" * (LONGEST_LINE - 1) + CUT
 
 
-@pytest.mark.parametrize("texts", [[], [""], ["...", "?!"], ["\n"]], ids=str)
+@each_case("texts", [[], [""], ["...", "?!"], ["\n"]])
 def test_what_holds_no_sentence_has_no_summary(texts: list[str]) -> None:
     assert extract(texts, 250) == ""
 

@@ -11,8 +11,8 @@ from runtime.database import bulk
 from runtime.database.connection import Database
 from runtime.database.schema import users
 from runtime.identity.user_settings import UserSettingsStore
-from runtime.models.budgets.budgets import Asked, Budgets, Reservation
-from runtime.models.budgets.limits import UNLIMITED, Limits, Used
+from runtime.models.budgets.budgets import Budgets, CallEstimate, Reservation
+from runtime.models.budgets.limits import UNLIMITED, Amount, Limits
 from runtime.models.calls.call import Call, CallOwner
 from runtime.models.calls.usage import UsageLog
 from runtime.models.request import Usage
@@ -43,11 +43,11 @@ class Spending:
         await self.database.transact(lambda connection: bulk.insert(connection, users, columns, [row], ignore=True))
         await self.settings.change(user, {"tokens_per_day": tokens})
 
-    async def reserve(self, most: Used, user: str = "ada", agent: str = "helper") -> Reservation | None:
+    async def reserve(self, most: Amount, user: str = "ada", agent: str = "helper") -> Reservation | None:
         """Raises BudgetExceeded."""
-        return await self.budgets.reserve(user, agent, lambda: Asked(most.tokens, most.cost, "fast"))
+        return await self.budgets.reserve(user, agent, lambda: CallEstimate(most.tokens, most.cost, "fast"))
 
-    def end(self, reserved: Reservation | None, used: Used, user: str = "ada", agent: str = "helper") -> None:
+    def end(self, reserved: Reservation | None, used: Amount, user: str = "ada", agent: str = "helper") -> None:
         """Store the end of a call that used so much."""
         at = int(self._clock.now() * 1000) if reserved is None else reserved.at
         held = None if reserved is None else reserved.id
@@ -55,7 +55,7 @@ class Spending:
         self.log.add(Call(owner, "chat", "fast", "m-1", Usage(used.tokens, 0), None, 0.1, "answered", at, used, held))
 
 
-async def counted(database: Database, *, user: str = "", agent: str = "") -> Used:
+async def counted(database: Database, *, user: str = "", agent: str = "") -> Amount:
     """Return what counts against the limits of a total: of ended calls, and of others. One statement, one moment."""
     sums = " + ".join(
         f"(SELECT coalesce(sum({{column}}), 0) FROM {table} WHERE user_id = :user AND agent = :agent)"
@@ -64,4 +64,4 @@ async def counted(database: Database, *, user: str = "", agent: str = "") -> Use
     query = text(f"SELECT {sums.format(column='tokens')}, {sums.format(column='cost')}")
     async with database.read() as connection:
         row = (await connection.execute(query, {"user": user, "agent": agent})).one()
-    return Used(int(row[0]), int(row[1]))
+    return Amount(int(row[0]), int(row[1]))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
 import pytest
 
 from runtime.models.local.chat import ReplyBuilder, as_text, body
@@ -124,5 +123,5 @@ def test_an_error_is_kept() -> None:
 
 
 def test_a_chunk_of_another_form_is_refused() -> None:
-    with pytest.raises(msgspec.ValidationError):
+    with pytest.raises(ValueError, match="no choices"):
         ReplyBuilder().add({"choices": "none"})

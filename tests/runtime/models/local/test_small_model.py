@@ -18,7 +18,7 @@ from runtime.models import open_model
 from runtime.models.local import protocol
 from runtime.models.local.model import LIBRARY, LocalModel, open_local
 from runtime.models.local.model_file import SUFFIX
-from runtime.models.model import ModelRefused, NoSuchModel, WindowExceeded
+from runtime.models.model import ModelRefused, NoSuchModel, Window, WindowExceeded
 from runtime.models.request import Message, Reply, Request, Role, ToolCall, ToolSchema
 from tests.lanes import LONG
 from tests.runtime.models.local.gguf import header, small_model, with_tool_template
@@ -123,9 +123,9 @@ async def test_a_payload_cannot_begin_a_message_of_the_system(model: LocalModel)
 
 @LONG
 async def test_the_window_is_never_more_than_the_training(model: LocalModel) -> None:
-    assert await model.window() == 4096
+    assert await model.window() == Window(4096, "default")
     large = await open_local({"context": 1_000_000})
-    assert await large.window() == 8192
+    assert await large.window() == Window(8192, "service")
     await large.close()
 
 
@@ -142,7 +142,7 @@ async def test_a_request_that_is_too_long_is_refused_with_both_numbers() -> None
 @LONG
 async def test_a_request_that_cannot_be_sent_is_too_long(model: LocalModel, monkeypatch: pytest.MonkeyPatch) -> None:
     await model.count_tokens([])
-    monkeypatch.setattr(protocol, "MOST_BYTES", 1000)
+    monkeypatch.setattr(protocol.TO_WORKER, "_most", 1000)
     with pytest.raises(WindowExceeded):
         await model.reply(asked("word " * 2000))
     assert model._runner._worker is not None
@@ -212,7 +212,7 @@ async def test_a_relative_path_is_under_the_root(tmp_path: Path) -> None:
     choice = Variant(name="local", options={"path": "models/m.gguf", "idle": timedelta(minutes=1)})
     model = await open_model(choice, choice.options, root=tmp_path)
     assert model is not None
-    assert (model.model, await model.window()) == ("m", 600)
+    assert (model.model, await model.window()) == ("m", Window(600, "service"))
     await model.close()
 
 

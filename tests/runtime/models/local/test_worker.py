@@ -22,6 +22,7 @@ from runtime.models.local.model import LocalModel, open_local
 from runtime.models.local.options import LocalOptions
 from runtime.models.model import ModelUnavailable, NoSuchModel
 from runtime.models.request import Message, Reply, Request
+from runtime.workers.process import _INHERITED
 from tests.clocks import until
 from tests.lanes import LONG
 from tests.runtime.models.local.gguf import folders, is_worker, small_model, workers
@@ -296,7 +297,7 @@ async def test_a_worker_gets_no_secrets_sockets_or_signals_of_the_terminal(
         given = Path(f"/proc/{worker}/environ").read_text()
         links = _files(worker)
     assert "sk-secret" not in given
-    assert {line.partition("=")[0] for line in given.split("\0") if line} <= {"PYTHONPATH", *process._INHERITED}
+    assert {line.partition("=")[0] for line in given.split("\0") if line} <= {"PYTHONPATH", *_INHERITED}
     assert inode not in links
     assert os.getsid(worker) == worker
     assert (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import subprocess
 import sys
@@ -199,6 +200,7 @@ async def test_the_model_is_loaded_once_for_all_and_let_go_by_the_last(monkeypat
     for thread in threads:
         thread.join(60)
         assert not thread.is_alive()
+    gc.collect()  # errors of earlier tests may refer to them in a circle
     assert used() is None, "the closed embedders still refer to the shared object"
     again = await open_local({})
     await again.embed(["e"])

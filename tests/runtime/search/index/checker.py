@@ -25,12 +25,12 @@ def agree(path: Path) -> int:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         # With rank 1 the words are compared with the texts of the entries.
         connection.execute("INSERT INTO words (words, rank) VALUES ('integrity-check', 1)")
-        entries = {row[0]: row[1:] for row in connection.execute("SELECT key, part, said, text FROM entries")}
+        entries = {row[0]: row[1:] for row in connection.execute("SELECT key, part, content, text FROM entries")}
         assert connection.execute("SELECT id FROM entries GROUP BY id HAVING count(*) > 1").fetchall() == []
         assert {key for (key,) in connection.execute("SELECT id FROM words_docsize")} == entries.keys()
         parts = {key for (key,) in connection.execute("SELECT key FROM parts")}
         assert {part for part, _, _ in entries.values()} <= parts
-        tags = {(tag, key) for key, (_, said, _) in entries.items() for tag in msgspec.msgpack.decode(said)[TAGS]}
+        tags = {(tag, key) for key, (_, content, _) in entries.items() for tag in msgspec.msgpack.decode(content)[TAGS]}
         assert set(connection.execute("SELECT tag, key FROM tags")) == tags
         vectors = dict(connection.execute("SELECT key, vector FROM vectors"))
         assert vectors.keys() <= entries.keys()

@@ -11,12 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runtime.search.entry import EntryFilter, IndexEntry
-from runtime.search.index.index import Index, Matched, Pending, Scored
+from runtime.search.index.index import AppendedEntries, Index, PendingEntry, ScoredEntries, WordMatches
 
 WHEN = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
 DIMENSION = 8
 TOKEN_BITS = "bits-of-words"
 EVERYTHING = EntryFilter()
+
+
+async def append(
+    index: Index, part: str, agent: str, before: str | None, after: str, entries: Sequence[IndexEntry]
+) -> bool:
+    """Append entries to one part."""
+    (done,) = await index.append([AppendedEntries(part, agent, before, after, entries)])
+    return done
 
 
 def entry(identity: str, text: str, **fields: Any) -> IndexEntry:
@@ -57,14 +65,16 @@ def vector(text: str, dimension: int = DIMENSION) -> NDArray[np.float32]:
     return (numbers / np.linalg.norm(numbers)).astype(np.float32)
 
 
-def vectors(pending: Sequence[Pending], dimension: int = DIMENSION) -> list[tuple[Pending, NDArray[np.float32]]]:
+def vectors(
+    pending: Sequence[PendingEntry], dimension: int = DIMENSION
+) -> list[tuple[PendingEntry, NDArray[np.float32]]]:
     """Return the argument of `Index.embedded` for these."""
     return [(one, vector(one.text, dimension)) for one in pending]
 
 
 async def embed(index: Index, limit: int = 1000) -> int:
     """Store the vector of every entry that waits for one; return their number."""
-    return await index.embedded(vectors(await index.pending(limit)))
+    return await index.embed(vectors(await index.pending(limit)))
 
 
 def bits(text: str) -> bytes:
@@ -76,7 +86,7 @@ def bits(text: str) -> bytes:
 async def embed_with_tokens(index: Index, limit: int = 1000) -> int:
     """Store the vector and the token bits of every entry that waits; return their number."""
     waiting = await index.pending(limit)
-    return await index.embedded(vectors(waiting), [bits(one.text) for one in waiting])
+    return await index.embed(vectors(waiting), [bits(one.text) for one in waiting])
 
 
 async def tokens(index: Index, *identities: str) -> list[bytes | None]:
@@ -86,7 +96,7 @@ async def tokens(index: Index, *identities: str) -> list[bytes | None]:
     return list(await index.tokens(np.array([keys[name] for name in identities], np.int64)))
 
 
-async def ids(index: Index, found: Scored | Matched) -> list[str]:
+async def ids(index: Index, found: ScoredEntries | WordMatches) -> list[str]:
     """Return the ids of the hits, best first."""
     keys = found.keys.tolist()
     entries = await index.entries(keys)

@@ -37,7 +37,7 @@ class Plain:
         return changed, len(fresh) - changed, len(gone)
 
     def grow(self, part: str, agent: str, before: str | None, after: str, entries: Sequence[IndexEntry]) -> bool:
-        """See `Index.grow`."""
+        """See `Index.append`."""
         if before != self.parts.get(part, (None, None))[1]:
             return False
         self.add(part, agent, after, [replace(one, part=part) for one in entries])
@@ -111,11 +111,12 @@ class Plain:
         """True if an entry passes, with regard to hidden ones."""
         return wanted.wants(one) and not (wanted.current and one.id in self.hidden())
 
-    def keyword(self, word: str, wanted: EntryFilter) -> set[str]:
-        """Return the ids of all entries with a word."""
+    def keyword(self, word: str, wanted: EntryFilter, *, context: bool) -> set[str]:
+        """Return the ids of all entries with a word. `context`: also of those beside one."""
         found = set()
         for one in self.entries.values():
-            neighbours = [self.entries[other] for other in self.neighbours(one) if other is not None]
+            beside = self.neighbours(one) if context else ()
+            neighbours = [self.entries[other] for other in beside if other is not None]
             if self.wants(wanted, one) and any(word in other.text.split() for other in (one, *neighbours)):
                 found.add(one.id)
         return found

@@ -17,7 +17,7 @@ from runtime.search.errors import IndexFailed
 from runtime.search.index import open_index
 from runtime.search.index.index import Index
 from tests.runtime.search.index.checker import key_of
-from tests.runtime.search.index.entries import DIMENSION, EVERYTHING, TOKEN_BITS, WHEN, embed_with_tokens, entry
+from tests.runtime.search.index.entries import DIMENSION, EVERYTHING, TOKEN_BITS, WHEN, append, embed_with_tokens, entry
 
 WORDS = ["alpha", "beta", "gamma", "delta", "zebra", "horse", "running", "house", "river", "mountain"]
 
@@ -52,7 +52,7 @@ async def step(index: Index, part: str, number: int) -> None:
     else:
         generation, length = map(int, revision.split("."))
         after = f"{generation}.{length + 3}"
-        assert await index.grow(part, "reviewer", revision, after, content(part, after)[length:])
+        assert await append(index, part, "reviewer", revision, after, content(part, after)[length:])
     await embed_with_tokens(index, 25)
     if number % 11 == 10:
         await index.drop([part])

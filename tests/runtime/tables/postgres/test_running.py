@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from typing import Any
+from uuid import uuid4
 
+import asyncpg
 import pytest
 
+from runtime.identity import users
 from runtime.tables.errors import QuotaExceeded, ReadOnlyStatement, StatementError
-from runtime.tables.quota import Quota
+from runtime.tables.quota import TIERS, Quota
 from tests.lanes import LONG
 from tests.runtime.tables.postgres.opened import FREE, Opened, Place, fetch
 
@@ -19,6 +22,8 @@ async def refusal(opened: Opened, sql: str, values: Any = (), quota: Quota = FRE
     return caught.value.line()
 
 
+ENDLESS = "INSERT INTO n SELECT md5(b::text) FROM generate_series(1, 10000) a, generate_series(1, 10000) b"
+"""Inserts more rows than a statement has time for."""
 VALUES: list[tuple[str, Any, Any]] = [
     ("smallint", 5, 5),
     ("integer", True, 1),
@@ -162,6 +167,119 @@ async def test_a_result_is_cut_at_1000_rows_and_1_mb_and_a_statement_that_only_r
     with pytest.raises(ReadOnlyStatement):
         await opened.tables.run(eve, "DELETE FROM many", (), FREE, read_only=True)
     assert (await opened.tables.run(eve, "SELECT count(*) AS n FROM many", (), FREE, read_only=True)).rows == [[9]]
+
+
+async def test_usual_expressions_work(opened: Opened) -> None:
+    await opened.run(opened.eve, "CREATE TABLE sales (n int CHECK (n BETWEEN 0 AND 9), shop text, day date)")
+    await opened.run(
+        opened.eve,
+        "INSERT INTO sales VALUES (1, 'a', '2026-01-01'), (2, 'b', '2026-01-02'), (3, 'a', '2026-01-03'),"
+        " (4, 'b', '2026-01-04')",
+    )
+    assert "check constraint" in await refusal(opened, "INSERT INTO sales (n) VALUES (10)")
+    for expression, expected in (
+        ("count(*) FILTER (WHERE n BETWEEN 2 AND 3)", 2),
+        ("count(*) FILTER (WHERE n NOT BETWEEN 2 AND 3)", 2),
+        ("count(*) FILTER (WHERE n BETWEEN SYMMETRIC 3 AND 2)", 2),
+        ("count(*) FILTER (WHERE n NOT BETWEEN SYMMETRIC 3 AND 2)", 2),
+        ("count(*) FILTER (WHERE day BETWEEN '2026-01-02' AND '2026-01-03')", 2),
+        ("count(DISTINCT shop)", 2),
+        ("sum(n) FILTER (WHERE shop IS DISTINCT FROM 'a')", 6),
+        ("max(CASE WHEN n > 2 THEN 'many' ELSE 'few' END)", "many"),
+        ("sum(coalesce(nullif(n, 4), 0))", 6),
+        ("max(greatest(n, 3)) - min(least(n, 2))", 3),
+        ("max(extract(day FROM day))::int", 4),
+        ("min(date_trunc('month', day::timestamp))", "2026-01-01T00:00:00"),
+        ("max(date_bin('2 days', day::timestamp, '2026-01-01'))", "2026-01-03T00:00:00"),
+        ("bit_or(n) & 6 | 8 << 1 >> 1", 14),
+        ("max(width_bucket(n::float8, 1::float8, 5::float8, 4))", 4),
+        ("regr_slope(n::float8, n::float8)", 1.0),
+        ("max(overlay(shop PLACING 'x' FROM 1 FOR 1))", "x"),
+        ("num_nulls(max(n), NULL)", 1),
+        ("percentile_disc(0.5) WITHIN GROUP (ORDER BY n)", 2),
+    ):
+        found = (await opened.run(opened.eve, f"SELECT {expression} AS x FROM sales")).rows
+        assert found == [[expected]], expression
+
+
+async def test_aggregates_collect_the_values_of_whole_tables(opened: Opened) -> None:
+    run, eve = opened.run, opened.eve
+    await run(eve, "CREATE TABLE orders (id int, customer text)")
+    await run(eve, "CREATE TABLE items (orders_id int, name text)")
+    await run(eve, "INSERT INTO orders VALUES (1, 'Ada'), (2, 'Eve')")
+    await run(eve, "INSERT INTO items VALUES (1, 'tea'), (1, 'milk'), (2, 'tea')")
+    joined = "FROM orders o LEFT JOIN items i ON i.orders_id = o.id"
+    for sql, expected in (
+        ("SELECT string_agg(DISTINCT name, ',' ORDER BY name) AS x FROM items", "milk,tea"),
+        ("SELECT string_agg(name, ',') FILTER (WHERE name LIKE 't%') AS x FROM items", "tea,tea"),
+        (
+            f"SELECT string_agg(i.name, ',' ORDER BY i.name) AS x {joined} GROUP BY o.id ORDER BY o.id LIMIT 1",
+            "milk,tea",
+        ),
+        ("SELECT array_agg(name ORDER BY name) AS x FROM items", ["milk", "tea", "tea"]),
+        ("SELECT json_agg(o ORDER BY id) AS x FROM orders o WHERE id = 1", [{"id": 1, "customer": "Ada"}]),
+        ("SELECT jsonb_object_agg(customer, id) AS x FROM orders", {"Ada": 1, "Eve": 2}),
+        ("SELECT jsonb_agg(jsonb_build_object('a', id) ORDER BY id) AS x FROM orders", [{"a": 1}, {"a": 2}]),
+        (
+            "SELECT array_agg(DISTINCT name /* ( */ ORDER BY name DESC) FILTER (WHERE name <> ')') AS x FROM items",
+            ["tea", "milk"],
+        ),
+        (
+            "SELECT (SELECT string_agg(name, '+') FROM items WHERE orders_id = o.id) AS x FROM orders o WHERE id = 2",
+            "tea",
+        ),
+        ("WITH few AS (SELECT name FROM items WHERE orders_id = 2) SELECT string_agg(name, '') AS x FROM few", "tea"),
+        ("SELECT string_agg(x, '') AS x FROM (SELECT name AS x FROM items UNION SELECT 'tea') AS few", "milktea"),
+    ):
+        found = (await run(eve, sql)).rows
+        assert found in ([[expected]], [["teamilk"]]), sql
+    await run(eve, "INSERT INTO items SELECT 3, string_agg(name, ',') FROM items")
+    assert (await run(eve, "SELECT max(length(name)) AS n FROM items")).rows == [[12]]
+
+
+async def test_aggregates_collect_at_most_1_mb_in_a_statement(opened: Opened) -> None:
+    run, eve = opened.run, opened.eve
+    await run(eve, "CREATE TABLE n (id int, body text)")
+    await run(eve, "INSERT INTO n SELECT a, repeat('x', 8000) FROM generate_series(1, 5000) a")
+    for sql in (
+        "SELECT string_agg(body, '') AS x FROM n",
+        "SELECT json_agg(n) AS x FROM n",
+        "SELECT array_agg(a.id) AS x FROM n a, n b",
+        "SELECT (SELECT array_agg(a.id) FROM n b) AS x FROM n a, n c LIMIT 1",
+        "WITH few AS (SELECT body FROM n) SELECT string_agg(body, '') AS x FROM few",
+        "SELECT string_agg(body, '') AS x FROM (SELECT body FROM n UNION ALL SELECT body FROM n) AS few",
+        "INSERT INTO n SELECT 1, left(string_agg(body, ''), 10) FROM n",
+        "SELECT array_agg(x) AS x FROM (SELECT unnest(string_to_array(body, 'x')) AS x FROM n) AS few",
+        "WITH RECURSIVE r(a) AS (SELECT 1 UNION ALL SELECT a + 1 FROM r) SELECT array_agg(a) AS x FROM r",
+        "SELECT (SELECT string_agg(b.body, '') FROM n b WHERE b.id = a.id) AS x FROM n a",
+        "SELECT string_agg(body, '' ORDER BY id) FILTER (WHERE id > 0 OR true) AS x FROM n",
+    ):
+        assert "collect at most 1 MB in a statement" in await refusal(opened, sql), sql
+    for sql, expected in (
+        ("SELECT string_agg(body, '') OVER () AS x FROM n", "GROUP BY"),
+        ("SELECT ARRAY(SELECT body FROM n) AS x", "array_agg"),
+        ("SELECT string_agg((SELECT max(b.body) FROM n b), '') AS x FROM n", "into FROM"),
+    ):
+        assert expected in await refusal(opened, sql), sql
+    short = (await run(eve, "SELECT length(string_agg(left(body, 5), '')) AS x FROM n")).rows
+    assert short == [[25_000]]
+    whole = (await run(eve, "SELECT length(string_agg(body, '')) AS x, count(*) AS n FROM n WHERE id <= 125")).rows
+    assert whole == [[1_000_000, 125]]
+
+
+async def test_a_recursive_query_adds_to_texts_that_it_cuts(opened: Opened) -> None:
+    await opened.run(opened.eve, "CREATE TABLE parts (id int, parent int, name text)")
+    await opened.run(opened.eve, "INSERT INTO parts VALUES (1, NULL, 'car'), (2, 1, 'wheel'), (3, 2, 'tyre')")
+    sql = (
+        "WITH RECURSIVE tree AS (SELECT id, name AS path, 1 AS depth FROM parts WHERE parent IS NULL UNION ALL SELECT"
+        " parts.id, {}, depth + 1 FROM parts JOIN tree ON parent = tree.id) SELECT path, depth FROM tree WHERE id = 3"
+    )
+    cut = "left(path || '/' || name, 1000)"
+    assert (await opened.run(opened.eve, sql.format(cut))).rows == [["car/wheel/tyre", 3]]
+    assert cut.replace("path", "tree.path").replace("name", "items.name") in await refusal(
+        opened, sql.format("path || '/' || name")
+    )
+    assert "UNION ALL" in await refusal(opened, sql.format(cut).replace("UNION ALL", "UNION"))
 
 
 async def test_what_models_write_for_sqlite_works(opened: Opened) -> None:
@@ -315,6 +433,25 @@ async def test_changes_of_one_user_at_once_are_counted_exactly(opened: Opened) -
     assert (await opened.run(opened.eve, "SELECT count(*) AS n FROM notes")).rows == [[280]]
 
 
+async def test_many_new_users_at_once_all_get_answers(opened: Opened) -> None:
+    """Their roles do not wait for one another, nor for another daemon that changes rights on the database."""
+    await opened.run(opened.ada, "CREATE TABLE first (a int)")
+    prefix = (await opened.name(opened.ada)).rpartition("_")[0] + "_"
+    ids = [await users.add(opened.database, uuid4().hex, 0) for _ in range(30)]
+    other = await asyncpg.connect(opened.database.location.dsn)
+    try:
+        await other.fetchval("SELECT pg_advisory_lock(hashtextextended($1, 0))", prefix)
+
+        async def work(user_id: str) -> Any:
+            await opened.run(user_id, "CREATE TABLE n (a int)")
+            await asyncio.gather(*(opened.run(user_id, f"INSERT INTO n VALUES ({number})") for number in range(10)))
+            return (await opened.run(user_id, "SELECT sum(a) AS sum FROM n")).rows
+
+        assert await asyncio.gather(*map(work, ids)) == [[[45]]] * 30
+    finally:
+        await other.close()
+
+
 async def test_a_change_of_a_table_makes_no_row_longer_than_64_kib(opened: Opened) -> None:
     run, eve = opened.run, opened.eve
     await run(eve, "CREATE TABLE notes (id int, body text)")
@@ -387,10 +524,17 @@ async def test_a_cartesian_join_and_endless_recursion_end_and_the_next_statement
     assert (await opened.run(opened.eve, "SELECT count(*) AS c FROM n")).rows == [[2000]]
 
 
+async def test_a_change_that_outgrows_the_quota_is_cancelled_while_it_runs(opened: Opened) -> None:
+    await opened.run(opened.eve, "CREATE TABLE n (body text)")
+    assert "25 MB may be stored, 8 KiB are used" in await refusal(opened, ENDLESS)
+    assert (await opened.run(opened.eve, "SELECT count(*) AS n FROM n")).rows == [[0]]
+    assert (await opened.run(opened.eve, "INSERT INTO n VALUES ('x')")).affected_rows == 1
+    assert (await opened.storage.stored(opened.eve)).table_bytes < 1_000_000
+
+
 @LONG
 async def test_the_space_of_a_change_that_was_cancelled_is_free_again(opened: Opened) -> None:
     await opened.run(opened.eve, "CREATE TABLE n (body text)")
-    many = "INSERT INTO n SELECT md5(b::text) FROM generate_series(1, 10000) a, generate_series(1, 10000) b"
-    assert "cancelled after 5 s" in await refusal(opened, many)
+    assert "cancelled after 5 s" in await refusal(opened, ENDLESS, quota=TIERS["enterprise"])
     assert (await opened.run(opened.eve, "INSERT INTO n VALUES ('x')")).affected_rows == 1
     assert (await opened.storage.stored(opened.eve)).table_bytes < 1_000_000

@@ -16,8 +16,8 @@ from runtime.identity.user_settings import UserSettingsStore
 from runtime.tables.quota import TIERS, Quota
 from runtime.tables.sql_database import Parameters, StatementResult
 from runtime.tables.sqlite.database import SqliteTables
-from runtime.tables.sqlite.messages import Failed, Limits, Ran, Run
-from runtime.tables.sqlite.statement import Refused
+from runtime.tables.sqlite.messages import Failure, Limits, Run, StatementRows
+from runtime.tables.sqlite.statement import Refusal
 from runtime.tables.sqlite.user_file import UserFile
 from runtime.tables.storage import UserStorage
 from tests.databases import migrated
@@ -42,8 +42,8 @@ class OpenFile:
         *,
         read_only: bool = False,
         **limits: Any,
-    ) -> Ran:
-        """Run a statement. Raises Refused."""
+    ) -> StatementRows:
+        """Run a statement. Raises Refusal."""
         given = dict(parameters) if isinstance(parameters, Mapping) else list(parameters)
         allowed = Limits(*(limits.get(name, getattr(self.limits, name)) for name in ("tables", "rows", "bytes")))
         return self.file.run(
@@ -51,11 +51,11 @@ class OpenFile:
             lambda size, asks: self.sizes.append((size.bytes, asks)),
         )
 
-    def refused(self, statement: str, parameters: Sequence[Any] | Mapping[str, Any] = (), **limits: Any) -> Failed:
+    def refused(self, statement: str, parameters: Sequence[Any] | Mapping[str, Any] = (), **limits: Any) -> Failure:
         """Return why a statement is refused."""
         try:
             ran = self.run(statement, parameters, **limits)
-        except Refused as refusal:
+        except Refusal as refusal:
             return refusal.failed
         raise AssertionError(f"{statement} returned {ran}")
 

@@ -18,16 +18,16 @@ async def test_a_daemon_gives_the_files_of_users_new_keys_after_a_rotation(
     root = tmp_path / "root"
     async with app_on(root, f"sqlite:///{root / 'main.db'}", monkeypatch, clock) as app:
         await app.load_nothing()
-        assert app.sql is not None
-        await app.sql.run("owner", "CREATE TABLE notes (text)", (), FREE)
+        assert app.state.sql is not None
+        await app.state.sql.run("owner", "CREATE TABLE notes (text)", (), FREE)
         (before,) = (root / ".symbi" / "tables").glob("*.db")
         await KeyUpkeep(app, failing).look()
         assert before.exists()
-        await call(app, "keys.rotate", user="owner")
+        await call(app, "key_rotate", user="owner")
         await KeyUpkeep(app, failing).look()
         (after,) = (root / ".symbi" / "tables").glob("*.db")
         assert after != before
-        assert (await app.sql.run("owner", "SELECT count(*) AS n FROM notes", (), FREE)).rows == [[0]]
+        assert (await app.state.sql.run("owner", "SELECT count(*) AS n FROM notes", (), FREE)).rows == [[0]]
         assert templates()
     assert not templates()
     assert not list((root / ".symbi" / "tables").glob("*-wal"))

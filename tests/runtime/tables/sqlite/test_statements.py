@@ -12,7 +12,7 @@ import pytest
 
 from runtime.tables.sqlite.connection import SealedConnection, Unknown
 from runtime.tables.sqlite.messages import Limits, ReadPage, Run
-from runtime.tables.sqlite.statement import Refused
+from runtime.tables.sqlite.statement import Refusal
 from runtime.tables.sqlite.user_file import UserFile
 from tests.runtime.tables.sqlite.opened import KEY, OpenFile
 
@@ -103,9 +103,9 @@ def test_two_columns_of_one_name_are_refused_before_anything_changes(file: OpenF
 # Parameters
 
 
-@pytest.mark.parametrize(
-    ("statement", "parameters", "message"),
-    [
+def test_parameters_that_do_not_fit_are_one_clear_error(file: OpenFile) -> None:
+    given: Any
+    for statement, given, message in (
         ("SELECT ? AS a", [], "the statement has 1 ?, but params has 0 values"),
         ("SELECT ? AS a", [1, 2], "the statement has 1 ?, but params has 2 values"),
         ("SELECT ?2 AS a", [1], "the statement has 2 ?, but params has 1 value"),
@@ -118,12 +118,8 @@ def test_two_columns_of_one_name_are_refused_before_anything_changes(file: OpenF
         ("SELECT 1 AS a", {"b": 2}, "the statement has no :b, which params contains"),
         ("SELECT :a + ? AS a", [1], "the statement has both ? and :name"),
         ("SELECT ?1001 AS a", [1], "at most 1,000 parameters"),
-    ],
-)
-def test_parameters_that_do_not_fit_are_one_clear_error(
-    file: OpenFile, statement: str, parameters: Any, message: str
-) -> None:
-    assert message in file.refused(statement, parameters).message
+    ):
+        assert message in file.refused(statement, given).message, statement
 
 
 def test_parameters_in_texts_and_comments_are_none(file: OpenFile) -> None:
@@ -135,9 +131,8 @@ def test_parameters_in_texts_and_comments_are_none(file: OpenFile) -> None:
 # What is refused, and the words for it
 
 
-@pytest.mark.parametrize(
-    ("statement", "message", "hint"),
-    [
+def test_an_error_says_what_to_change(file: OpenFile) -> None:
+    for statement, message, hint in (
         ("SELECT 1; SELECT 2", "only one statement", "once for each"),
         ("", "the statement is empty", "use SELECT"),
         ("-- nothing", "the statement is empty", "use SELECT"),
@@ -160,13 +155,11 @@ def test_parameters_in_texts_and_comments_are_none(file: OpenFile) -> None:
         ("SELECT replace(hex(zeroblob(16000)), '0', hex(zeroblob(16000))) AS x", "more than 65,536 bytes", "smaller"),
         ("INSERT INTO orders (item, note) VALUES (hex(zeroblob(20000)), zeroblob(40000))", "65,536 bytes", "smaller"),
         ("SELECT CAST(x'ff' AS TEXT) AS x", "not valid UTF-8", "hex(column)"),
-    ],
-)
-def test_an_error_says_what_to_change(file: OpenFile, statement: str, message: str, hint: str) -> None:
-    failed = file.refused(statement)
-    assert failed.reason == "statement"
-    assert message in failed.message
-    assert hint in (failed.hint or "")
+    ):
+        failed = file.refused(statement)
+        assert failed.reason == "statement"
+        assert message in failed.message, statement
+        assert hint in (failed.hint or ""), statement
 
 
 def test_a_wrong_name_is_told_with_those_that_exist(file: OpenFile) -> None:
@@ -342,14 +335,14 @@ def test_a_full_file_keeps_what_it_has_and_can_be_emptied(file: OpenFile) -> Non
 
 def test_a_change_of_size_waits_for_permission_and_one_that_is_refused_is_taken_back(file: OpenFile) -> None:
     def refuse(*_: object) -> None:
-        raise Refused(file.refused("EXPLAIN"))
+        raise Refusal(file.refused("EXPLAIN"))
 
     file.run("INSERT INTO orders (item) VALUES ('a')")
     assert file.sizes[-1][1] is False
     file.run("INSERT INTO orders (item, note) VALUES ('a', zeroblob(50000))")
     assert file.sizes[-1][1] is True
     before = file.file.size
-    with pytest.raises(Refused):
+    with pytest.raises(Refusal):
         file.file.run(Run("DELETE FROM orders", [[]], Limits(5, 10, 10_000_000), 5.0), refuse)
     assert file.file.size == before
     assert file.value("SELECT count(*) AS n FROM orders") == 2
@@ -407,6 +400,87 @@ def test_a_page_of_an_unknown_table_or_place_is_refused(file: OpenFile) -> None:
         (ReadPage("orders", "x", 10), "`after` is not from a page of this table"),
         (ReadPage("orders", "kpMBAg==", 10), "`after` is not from a page of this table"),
     ):
-        with pytest.raises(Refused) as refusal:
+        with pytest.raises(Refusal) as refusal:
             file.file.page(asked)
         assert refusal.value.failed.message == message
+
+
+# Letters and numbers
+
+
+def test_lower_upper_and_like_know_the_letters_of_unicode(file: OpenFile) -> None:
+    file.run("INSERT INTO orders (item) VALUES ('Çelik'), ('ΟΔΟΣ'), ('straße'), ('100%'), ('a' || char(10) || 'B')")
+    found = {
+        "item LIKE 'ç%'": ["Çelik"],
+        "item LIKE '%ELİK' OR item LIKE '%elik'": ["Çelik"],
+        "lower(item) = 'çelik'": ["Çelik"],
+        "upper(item) = 'ÇELIK'": ["Çelik"],
+        "item LIKE '_δο_'": ["ΟΔΟΣ"],
+        "item LIKE 'οδος'": ["ΟΔΟΣ"],
+        "item LIKE 'STRA_E'": ["straße"],
+        "item LIKE '%!%' ESCAPE '!'": ["100%"],
+        "item LIKE 'a_b'": ["a\nB"],
+        "item LIKE '%l%e%'": [],
+        "item LIKE '%s%s%'": [],
+        "item NOT LIKE '%'": [],
+    }
+    for condition, expected in found.items():
+        assert [row[0] for row in file.run(f"SELECT item FROM orders WHERE {condition}").rows] == expected, condition
+    assert file.value("SELECT (NULL LIKE 'a') IS NULL AND ('a' LIKE NULL) IS NULL AND lower(NULL) IS NULL AS a") == 1
+    assert (
+        file.refused("SELECT 'a' LIKE 'b' ESCAPE 'xx' AS a").message == "ESCAPE expression must be a single character"
+    )
+
+
+def test_lower_writes_numbers_as_a_cast_to_text_does(file: OpenFile) -> None:
+    for number in ("1.5", "3.0", "1e20", "0.1 + 0.2", "-1e-7", "9e999", "-9e999", "7", "x'4142'"):
+        assert file.value(f"SELECT lower({number}) = lower(CAST({number} AS TEXT)) AS same") == 1, number
+
+
+def test_like_is_what_sqlite_says_for_ascii(file: OpenFile) -> None:
+    plain = apsw.Connection(":memory:")
+    for pattern in ("", "%", "_", "a%", "%a", "%a%", "a%a", "_%_", "%ab%ab%", "a_%", "%_b", "A.B", "a%%b", "%b_", "%%"):
+        for text in ("", "a", "ab", "aba", "abab", "AbAb", "a.b", "aXb", "b", "aab"):
+            ((expected,),) = plain.execute("SELECT ? LIKE ?", (text, pattern)).fetchall()
+            assert file.value("SELECT ? LIKE ? AS a", [text, pattern]) == expected, (text, pattern)
+
+
+def test_indexes_checks_and_generated_columns_know_the_letters_of_unicode(file: OpenFile) -> None:
+    file.run(
+        "CREATE TABLE people (name TEXT CHECK (lower(name) <> 'ö'), key TEXT GENERATED ALWAYS AS (upper(name)) STORED)"
+    )
+    file.run("CREATE UNIQUE INDEX people_name ON people (lower(name))")
+    file.run("INSERT INTO people (name) VALUES ('Çelik')")
+    assert file.value("SELECT key FROM people WHERE lower(name) = 'çelik'") == "ÇELIK"
+    assert file.refused("INSERT INTO people (name) VALUES ('ÇELIK')").message.startswith("UNIQUE")
+    assert file.refused("INSERT INTO people (name) VALUES ('Ö')").message.startswith("CHECK")
+
+
+def test_long_texts_end_a_comparison_in_time(file: OpenFile) -> None:
+    rows_of(file, 2000)
+    slow = "SELECT count(*) AS n FROM orders WHERE 'é' || hex(zeroblob(32000)) LIKE ?"
+    file.file._file.raw.set_progress_handler(None, 1)
+    ran = Run(slow + " || substr(item, 1, 0)", [["%" + "_" * 400 + "1"]], file.limits, 0.3)
+    with pytest.raises(Refusal) as caught:
+        file.file.run(ran, lambda *_: None)
+    assert caught.value.failed.reason == "time"
+
+
+def test_an_integer_literal_beyond_64_bits_is_refused(file: OpenFile) -> None:
+    for sql in (
+        "SELECT 9223372036854775808 AS a",
+        "INSERT INTO orders (item) VALUES (9223372036854775808)",
+        "SELECT 1 AS a WHERE 1 < 9_223_372_036_854_775_808",
+        "SELECT -9223372036854775809 AS a",
+        "SELECT " + "9" * 5000 + " AS a",
+    ):
+        assert "has more than 64 bits" in file.refused(sql).message, sql
+
+
+def test_numbers_that_are_exact_or_written_as_floats_are_taken(file: OpenFile) -> None:
+    assert file.value("SELECT 9223372036854775807 AS a") == 2**63 - 1
+    assert file.value("SELECT -9223372036854775808 AS a") == -(2**63)
+    assert file.value("SELECT 9223372036854775808.0 AS a") == 2.0**63
+    assert file.value("SELECT .9223372036854775808 AS a") == 0.9223372036854775808
+    assert file.value("SELECT 0009223372036854775807 AS a") == 2**63 - 1
+    assert file.value("SELECT '9223372036854775808' AS a") == "9223372036854775808"

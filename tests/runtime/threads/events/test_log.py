@@ -17,8 +17,9 @@ from runtime.database.transaction_end import Changes, at_end
 from runtime.identity import users
 from runtime.identity.belongings import delete_rows
 from runtime.threads import thread_retention
-from runtime.threads.events.log import EventLog, RunEvent, StoredEvent, changes_of
+from runtime.threads.events.log import EventLog, StoredEvent, changes_of
 from runtime.threads.events.other_daemons import OtherDaemons
+from runtime.threads.events.run_event import RunEvent
 from runtime.threads.messages import Messages
 from runtime.threads.thread import Thread, Threads
 from tests.clocks import ManualClock
@@ -167,7 +168,7 @@ async def test_who_watches_a_user_is_told_after_the_commit(database: Database, l
 async def test_events_are_deleted_with_their_thread(
     database: Database, clock: ManualClock, log: EventLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("runtime.threads.deletion.CHUNK", 3)
+    monkeypatch.setattr("runtime.threads.removal.deletion.CHUNK", 3)
     threads = Threads(database, clock)
     gone, stays = [await threads.conversation("owner", "helper") for _ in range(2)]
     for thread in (gone, stays):

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import insert
 
 from runtime.agents.dispatcher import Dispatcher, Run
-from runtime.agents.running import Source
+from runtime.agents.running_turn import Source
 from runtime.clock import Clock, milliseconds
 from runtime.database.connection import Database
 from runtime.database.schema import OWNER, TURN_TABLES, threads

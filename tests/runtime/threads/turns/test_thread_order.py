@@ -13,8 +13,8 @@ from runtime.database.connection import Database
 from runtime.database.schema import OWNER, deliveries, inputs, runs, thread_turns
 from runtime.errors import GiveUp, Retry
 from runtime.models.model import ModelUnavailable
-from runtime.threads import deletion
 from runtime.threads.inputs import Inputs
+from runtime.threads.removal import deletion
 from runtime.threads.run_log import RunLog
 from runtime.threads.step import Superseded
 from runtime.threads.turns import thread_order

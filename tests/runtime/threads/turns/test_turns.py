@@ -11,16 +11,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from alembic import command
-from sqlalchemy import Connection, inspect, select, text, update
+from sqlalchemy import select, update
 
 from runtime.agents.dispatcher import Dispatcher, Run
-from runtime.agents.running import Source
+from runtime.agents.running_turn import Source
 from runtime.clock import Clock
 from runtime.crypto import MasterKey
-from runtime.database import migrate
 from runtime.database.connection import Database
-from runtime.database.schema import bodies, deliveries, inputs, meta, metadata, runs
+from runtime.database.schema import deliveries, inputs, runs
 from runtime.errors import GiveUp, Retry
 from runtime.threads.inputs import ClaimedInput, Inputs
 from runtime.threads.run_log import RunLog
@@ -273,45 +271,4 @@ async def test_a_message_that_kills_every_process_takes_no_other_along(
     assert ends == [-signal.SIGKILL] * (1 + TRIES) + [0]
     found = await rows(database, inputs, "state", "tries", "id")
     assert [tuple(row)[:2] for row in found] == [("done", 1), ("dead", TRIES), ("done", 1), ("done", 1)]
-    await database.close()
-
-
-def downgrade(connection: Connection) -> None:
-    """Replace the schema by that of revision 0006, with the rows that an older program knows."""
-    tables = [meta, deliveries, bodies, runs]
-    kept = {table.name: connection.execute(table.select()).mappings().all() for table in tables}
-    metadata.drop_all(connection)
-    connection.execute(text("DROP TABLE alembic_version"))
-    config = migrate._config()
-    config.attributes["connection"] = connection
-    command.upgrade(config, "0006")
-    for name, found in kept.items():
-        columns = [column["name"] for column in inspect(connection).get_columns(name)]
-        for row in found:
-            given = {column: row[column] for column in columns}
-            connection.execute(
-                text(f"INSERT INTO {name} ({', '.join(columns)}) VALUES (:{', :'.join(columns)})"), given
-            )
-
-
-async def test_what_ran_in_an_older_database_is_recovered(
-    database_url: str, master_key: MasterKey, clock: ManualClock
-) -> None:
-    database = await Database.open(database_url, master_key)
-    for number in range(2):
-        await Admission(database, clock).admit(candidate(str(number)))
-    [turn] = await Inbox(database, clock).claim(1)
-    await database.transact(downgrade)
-    async with database.write() as connection:
-        await connection.execute(text("UPDATE deliveries SET lease_until = 1 WHERE state = 'running'"))
-    await database.close()
-    database = await Database.open(database_url, master_key)
-    inbox = Inbox(database, clock)
-    await inbox.recover()
-    suspect = None if inbox.shared else await inbox.claim_suspect()
-    again, other = [*([suspect] if suspect else []), *await inbox.claim(10)]
-    assert (again.id, again.run_id, again.attempt, other.provider_delivery_id) == (turn.id, turn.run_id, 2, "1")
-    await inbox.finish(again, Outcome("done"))
-    [first, second] = await rows(database, runs, "trigger", "state", "id")
-    assert (first.trigger, first.state, second.trigger, second.state) == ("delivery", "done", "delivery", "running")
     await database.close()

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from runtime.agents.dispatcher import Dispatcher
-from runtime.agents.running import Source
+from runtime.agents.running_turn import Source
 from runtime.clock import SYSTEM
 from runtime.database.connection import Database
 from runtime.threads.inputs import ClaimedInput, Inputs

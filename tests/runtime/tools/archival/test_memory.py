@@ -16,8 +16,8 @@ from runtime.errors import Conflict, NotFound, SymbiontError, UsageError
 from runtime.identity.caller import Caller
 from runtime.models.calls.call import BACKGROUND, CallOwner
 from runtime.search.embedding.hashing import HashingEmbedder
-from runtime.tools.context import Acting, Context
-from runtime.tools.model.agent_toolset import AgentIdentity, AgentToolset
+from runtime.tools.context import ActingAgent, Context
+from runtime.tools.model.agent_toolset import AgentIdentity, AgentTools
 from runtime.tools.toolset import ALL_TOOLS
 from tests.clocks import ManualClock
 from tests.runtime.tools.asking import HASHING, OWNER_CALLER, Asked, asking
@@ -47,9 +47,9 @@ class Agent:
 
     def __init__(self, ask: Asked, caller: Caller, subject: str | None = None, run: str | None = None) -> None:
         identity = AgentIdentity(AGENT, subject)
-        self.tools = AgentToolset.for_agent(["archival_*", "memory_*"], caller, identity)
+        self.tools = AgentTools().of(["archival_*", "memory_*"], caller, identity)
         run = run or ("run" if subject is None else f"run of {subject}")
-        acting = Acting(AGENT, run, "thread", subject=subject, attempt=1)
+        acting = ActingAgent(AGENT, run, "thread", subject=subject, attempt=1)
         self.context: Context = replace(ask.app.context(caller), acting=acting)
         assert isinstance(ask.app.clock, ManualClock)
         self._clock = ask.app.clock
@@ -66,6 +66,24 @@ class Agent:
         """Return the texts that a search finds, in alphabetical order."""
         hits = (await self.call("archival_search", query=query, limit=100, **given))["hits"]
         return sorted(hit["content"] for hit in hits)
+
+
+async def test_what_a_delivery_led_to_says_so_in_searches_and_exports(ask: Asked, ada: Caller) -> None:
+    agent, other = Agent(ask, ada), Agent(ask, ada, run="another run")
+    assert agent.context.acting is not None
+    agent.context = replace(agent.context, acting=replace(agent.context.acting, webhook="hooks"))
+    await agent.call("archival_insert", content="Mallory lives in Lyon")
+    await agent.call("memory_write", text="Eve lives in Lyon", author="the owner")
+    await other.call("archival_insert", content="Ada lives in Lyon")
+    hits = (await other.call("archival_search", query="lives", limit=10))["hits"]
+    marked = "from a delivery of hooks"
+    assert {hit["content"]: hit["origin"] for hit in hits} == {
+        "Mallory lives in Lyon": marked,
+        "Eve lives in Lyon": marked,
+        "Ada lives in Lyon": None,
+    }
+    exported = (await ask("memory_export", ada, agent=AGENT))["items"]
+    assert sorted(str(item["provenance"]["author"]) for item in exported) == ["None", marked, marked]
 
 
 async def test_an_agent_finds_what_it_stored_with_its_tags(ask: Asked, ada: Caller) -> None:
@@ -133,9 +151,10 @@ async def test_a_search_finds_the_newest_of_a_chain_and_a_list_says_until_when_t
     assert {each["memory_id"]: each["replaced_by"] for each in listed} == {
         each["memory_id"]: newer and newer["memory_id"] for each, newer in zip(chain, [*chain[1:], None], strict=True)
     }
-    for each, newer in pairwise(chain):
+    for text, (each, newer) in zip(texts, pairwise(chain), strict=False):
         shown = (await ask("memory_show", ada, memory_id=each["memory_id"]))["item"]
-        assert shown["text"] == each["content"]
+        assert shown["text"] == text
+        assert "content" not in each
         assert shown["valid_until"] == newer["timestamp"]
         assert shown["replaced_by"] == newer["memory_id"]
 

@@ -94,7 +94,7 @@ async def test_secrets_are_taken_out_of_a_new_text(ask: Asked) -> None:
         ({"text": 5}, "text", "string"),
         ({"memory_type": "fact"}, "memory_type", "'episodic'"),
         ({"tags": [1]}, "tags.0", "string"),
-        ({"project_id": ""}, "project_id", "at least 1"),
+        ({"project_id": ""}, "project_id", "it is empty"),
         ({"source_uri": "symbiont:delivery/1"}, "source_uri", "reserved for the daemon"),
         ({"source_uri": "\nsymbiont:summary/1"}, "source_uri", "reserved for the daemon"),
         ({"timestamp": "2026-01-01T00:00:00Z"}, "timestamp", "no such parameter"),
@@ -118,7 +118,7 @@ async def test_what_is_forgotten_is_not_there_and_not_found(ask: Asked) -> None:
     assert await ask.texts(query_text="walnut") == []
     for tool in ("get", "forget"):
         failure = await ask.failure(tool, memory_id=memory_id)
-        assert (failure.code, "no collection has an item" in failure.message) == ("invalid_params", True)
+        assert (failure.code, "no collection has an item" in failure.message) == ("not_found", True)
     assert (await ask("push", text="The walnut plan"))["inserted"] == 1
 
 

@@ -95,7 +95,7 @@ async def test_no_user_sees_the_collections_of_another(ask: Asked) -> None:
     assert "secretive" not in await names(ask, BOB)
     assert "secretive" in await names(ask, OWNER_CALLER)
     failure = await ask.failure("metrics", BOB, collection="secretive")
-    assert (failure.code, failure.field) == ("invalid_params", "collection")
+    assert (failure.code, failure.field) == ("not_found", "collection")
 
 
 @pytest.mark.parametrize("name", ["", "a b", "../x", "ä", "x" * 65, "a/b", ".", "..", 5, None])

@@ -19,7 +19,7 @@ from runtime.memory.collection.store import SqlCollectionStore
 from runtime.memory.errors import RefusedItem
 from runtime.memory.item import Item
 from runtime.memory.store import LARGEST_TEXT
-from runtime.memory.store_types import Upserted
+from runtime.memory.store_types import UpsertResult
 from tests.lanes import examples
 from tests.runtime.tools.asking import ADA, BOB, OWNER_CALLER, READER, Asked, asking, collection, line
 
@@ -107,7 +107,7 @@ async def test_a_broken_item_fails_alone_and_is_named(ask: Asked) -> None:
         ({"text": "x", "memory_type": "fact"}, "memory_type", "'episodic', 'semantic' or 'procedural'"),
         ({"text": "x", "tags": ["a", 7]}, "tags.1", "string"),
         ({"text": "x", "tags": [" "]}, "tags.0", "blank"),
-        ({"text": "x", "project_id": ""}, "project_id", "at least 1"),
+        ({"text": "x", "project_id": ""}, "project_id", "it is empty"),
         ({"text": "x", "source_uri": "symbiont:delivery/1"}, "source_uri", "reserved for the daemon"),
         ({"text": "x", "source_uri": " symbiont:delivery/1"}, "source_uri", "reserved for the daemon"),
         ({"text": "x", "txet": 1}, "txet", "did you mean text?"),
@@ -169,7 +169,6 @@ async def test_an_item_that_the_store_refuses_fails_alone(ask: Asked, monkeypatc
         ({"text": "a", "replace": "yes"}, "replace", "boolean"),
         ({"text": "a", "project": "p", "project_id": "q"}, "project_id", "another name for project"),
         ({"text": "a", "collection": "../x"}, "collection", "letters"),
-        ({"text": "a", "collection": "note"}, "collection", "notes"),
         ({"items": [{"text": "a"}] * 1001}, "items", "1000"),
         ({"items": {"text": "a"}}, "items", "array"),
     ],
@@ -183,13 +182,19 @@ async def test_a_wrong_push_keeps_nothing_and_says_what_would_be_right(
     assert (await ask("get-collections"))["collections"][0]["items"] == 0
 
 
+async def test_a_push_to_a_collection_that_does_not_exist_names_the_nearest(ask: Asked) -> None:
+    failure = await ask.failure("push", text="a", collection="note")
+    assert (failure.code, failure.field) == ("not_found", "collection")
+    assert "notes" in line(failure)
+
+
 async def test_an_empty_batch_keeps_nothing(ask: Asked) -> None:
     assert (await ask("push", items=[]))["chunksIndexed"] == 0
 
 
 async def test_who_may_only_read_pushes_nothing(ask: Asked) -> None:
     failure = await ask.failure("push", READER, text="a")
-    assert failure.code == "invalid_params"
+    assert failure.code == "forbidden"
     assert "scope write" in failure.message
 
 
@@ -242,7 +247,7 @@ async def test_replace_forgets_nothing_of_a_source_with_a_secret_of_which_the_st
     memory = ask.app.memories["notes"]
     upsert = memory.upsert
 
-    async def picky(items: Sequence[Item], *, keep: frozenset[str] = frozenset()) -> Upserted:
+    async def picky(items: Sequence[Item], *, keep: frozenset[str] = frozenset()) -> UpsertResult:
         if any("refused" in item.text for item in items):
             raise RefusedItem("this one is not taken")
         return await upsert(items, keep=keep)
@@ -419,7 +424,7 @@ async def test_what_two_sources_say_is_forgotten_when_neither_says_it_any_more(
         (hit,) = (await ask("search", query_text="flux capacitor", limit=1))["hits"]
         assert (hit["memory_id"], hit["source_uri"], hit["other_sources"]) == (shared, "file:///a.md", [])
         assert (await put("a", "New."))["removed"] == 1
-        assert (await ask.failure("get", memory_id=shared)).code == "invalid_params"
+        assert (await ask.failure("get", memory_id=shared)).code == "not_found"
         assert (await ask("push", text="", source_uri="file:///a.md", replace=True))["removed"] == 1
 
 
@@ -449,7 +454,7 @@ async def test_what_two_items_of_one_push_say_is_from_both(tmp_path: Path, datab
             kept = await ask("get", memory_id=shared)
             assert sorted([kept["source_uri"], *kept["other_sources"]]) == [f"file:///{each}.md" for each in left]
         assert (await put(b="Else b."))["removed"] == 1
-        assert (await ask.failure("get", memory_id=shared)).code == "invalid_params"
+        assert (await ask.failure("get", memory_id=shared)).code == "not_found"
 
 
 async def test_other_sources_stay_with_an_item_until_it_is_forgotten_and_come_back_with_an_import(

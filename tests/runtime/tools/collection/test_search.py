@@ -76,6 +76,7 @@ async def test_hits_are_the_universal_payload_with_score_and_parts(ask: Asked) -
             "score",
             "parts",
             "relevance",
+            "origin",
             "cosine",
             "keyword_share",
         ),
@@ -199,15 +200,16 @@ async def test_the_context_is_bounded_and_says_how_many_hits_it_lacks(ask: Asked
         ({"query_text": "a", "scoreThreshold": "high"}, "scoreThreshold", "number"),
         ({"query_text": "a", "score_threshold": 0.1, "scoreThreshold": 0.2}, "scoreThreshold", "another name"),
         ({"query_text": "a", "collection": "nots"}, "collection", "did you mean notes?"),
-        ({"query_text": "a", "query": "b"}, "query", "did you mean query_text?"),
-        ({"query": "b"}, "query_text", "did you mean query_text?"),
+        ({"query_text": "a", "query": "b"}, "query", "another name for query_text"),
+        ({"querytext": "b"}, "query_text", "did you mean query_text?"),
     ],
 )
 async def test_a_wrong_search_is_refused_with_its_field_and_a_right_example(
     ask: Asked, given: dict[str, Any], field: str, message: str
 ) -> None:
     failure = await ask.failure("search", **given)
-    assert (failure.code, failure.field) == ("invalid_params", field)
+    unknown = "did you mean" in message and field == "collection"
+    assert (failure.code, failure.field) == ("not_found" if unknown else "invalid_params", field)
     assert message in line(failure)
     if field != "collection":
         assert failure.example

@@ -115,7 +115,7 @@ async def test_an_administrator_changes_and_forgets_what_is_anybodys(ask: Asked,
 async def test_a_record_is_neither_changed_nor_forgotten(ask: Asked, tool: str, more: dict[str, Any]) -> None:
     record = await remember_in(ask, "audit", "The walnut plan")
     failure = await ask.failure(tool, memory_id=record, **more)
-    assert failure.code == "invalid_params"
+    assert failure.code == "conflict"
     assert failure.message == "the memory audit is append-only: its items cannot be changed or deleted"
     able = (failure.hint or "").removeprefix("those of ").removesuffix(" can").split(" and ")
     assert {"notes", "more"} <= set(able)

@@ -18,7 +18,7 @@ from runtime.memory.open_memory import open_memory
 from runtime.memory.store_types import ItemLocation, Part
 from runtime.search.errors import EmbeddingUnavailable, IndexFailed
 from runtime.tools import TOOLS
-from runtime.tools.memory.move import MovedMemory
+from runtime.tools.maintenance.move import MovedMemory
 from tests.clocks import ManualClock
 from tests.runtime.api.app import App, memories_of
 

@@ -174,7 +174,7 @@ async def test_two_entries_that_are_alike_stay_two_and_do_not_become_four(app: A
 async def test_each_bad_item_is_named_and_the_others_are_kept(app: App) -> None:
     good = {"agent_id": "reviewer", "memory_type": "semantic", "text": "fine", "timestamp": "2026-02-01T10:00:00Z"}
     bad: list[tuple[dict[str, Any], str]] = [
-        ({}, "text: Field required"),
+        ({}, "text: it is required"),
         ({**good, "timestamp": "2026-02-01T10:00:00"}, "timestamp"),
         ({**good, "timestamp": "soon"}, "timestamp"),
         ({**good, "memory_type": "fact"}, "memory_type"),

@@ -13,11 +13,12 @@ from runtime.errors import NotFound, UsageError
 from runtime.identity.caller import Caller, Scope
 from runtime.models.request import ToolSchema
 from runtime.tools import TOOLS
-from runtime.tools.context import Acting, Context
-from runtime.tools.model.agent_toolset import DEFAULT_TOOLS, DONE, FIND_TOOL, AgentIdentity, AgentToolset
+from runtime.tools.context import ActingAgent, Context
+from runtime.tools.model.agent_toolset import DEFAULT_TOOLS, DONE, FIND_TOOL, AgentIdentity, AgentTools
 from runtime.tools.model.schema import model_schema
-from runtime.tools.tool import Tool
-from runtime.tools.toolset import Toolset
+from runtime.tools.tool import Tool, tool
+from runtime.tools.toolset import ALL_TOOLS, Toolset
+from tests.cases import each_case
 from tests.runtime.tools.bare_context import bare_context
 
 AGENT = AgentIdentity("reviewer", "17")
@@ -46,14 +47,12 @@ def caller(*scopes: Scope) -> Caller:
 
 
 def names(patterns: list[str] | None, *scopes: Scope, tools: Toolset | None = None) -> list[str]:
-    given = () if tools is None else (tools,)
-    return [
-        each.name for each in AgentToolset.for_agent(patterns, caller(*scopes or ("write",)), AGENT, *given).schemas
-    ]
+    found = AgentTools(ALL_TOOLS if tools is None else tools).of(patterns, caller(*scopes or ("write",)), AGENT)
+    return [each.name for each in found.schemas]
 
 
 def test_an_agent_whose_program_names_no_tools_has_its_memory_tools_and_done() -> None:
-    assert names(None) == [*(name for name in TOOLS if name in DEFAULT_TOOLS), "done"]
+    assert names(None) == ["done", *(name for name in TOOLS if name in DEFAULT_TOOLS)]
     assert {"memory_replace", "memory_append", "memory_insert"} <= set(names(None))
 
 
@@ -62,10 +61,10 @@ def test_an_empty_list_leaves_done_alone() -> None:
 
 
 def test_patterns_select_by_name() -> None:
-    assert names(["memory_app*", "webhook_list", "nothing"]) == ["webhook_list", "memory_append", "done"]
+    assert names(["memory_app*", "webhook_list", "nothing"]) == ["done", "webhook_list", "memory_append"]
 
 
-@pytest.mark.parametrize("name", DESTRUCTIVE)
+@each_case("name", DESTRUCTIVE)
 def test_a_destructive_tool_is_selected_by_its_full_name_only(name: str) -> None:
     for pattern in ("*", f"{name[:-1]}*", f"*{name[1:]}", f"{name}*"):
         assert name not in names([pattern], "admin")
@@ -73,25 +72,25 @@ def test_a_destructive_tool_is_selected_by_its_full_name_only(name: str) -> None
     assert name in names(["*", name], "admin")
 
 
-@pytest.mark.parametrize("name", sorted(name for name, tool in TOOLS.items() if tool.people))
+@each_case("name", [name for name, tool in TOOLS.items() if tool.people])
 def test_a_tool_for_people_is_not_selected_even_by_name(name: str) -> None:
     assert names([name, "*", f"{name[:-1]}*"], "admin").count(name) == 0
 
 
 async def test_a_tool_for_people_refuses_an_agent_that_calls_it() -> None:
-    acting = bare_context(caller("admin"), Acting("reviewer", "run", None))
+    acting = bare_context(caller("admin"), ActingAgent("reviewer", "run", None))
     with pytest.raises(UsageError, match="for people"):
         await TOOLS["agent_config_edit"].call(acting, {"agent": "reviewer"})
 
 
 def test_what_the_caller_may_not_do_is_not_selected_even_by_name() -> None:
-    assert names(["memory_purge", "memory_append"], "write") == ["memory_append", "done"]
+    assert names(["memory_purge", "memory_append"], "write") == ["done", "memory_append"]
     assert "memory_append" not in names(None, "read")
 
 
 async def test_agent_subject_and_user_are_bound() -> None:
-    tools = AgentToolset.for_agent(["look"], caller("write"), AGENT, Toolset({"look": Tool(look, "write")}))
-    assert set(tools.schemas[0].parameters["properties"]) == {"text"}
+    tools = AgentTools(Toolset({"look": tool("write")(look)})).of(["look"], caller("write"), AGENT)
+    assert set(tools.schemas[1].parameters["properties"]) == {"text"}
     context = bare_context(caller("write"))
     given = {"text": "t", "agent": "planner", "subject": "18", "user": "bob"}
     answer = (await tools.call("look", context, given)).model_dump()["given"]
@@ -100,15 +99,27 @@ async def test_agent_subject_and_user_are_bound() -> None:
 
 @pytest.mark.parametrize("patterns", [None, ["*"], [*TOOLS]])
 def test_no_tool_of_an_agent_shows_a_parameter_that_is_bound(patterns: list[str] | None) -> None:
-    tools = AgentToolset.for_agent(patterns, caller("admin"), AGENT)
+    tools = AgentTools().of(patterns, caller("admin"), AGENT)
     for schema in tools.schemas:
         assert not {"agent", "subject", "user"} & set(schema.parameters["properties"])
 
 
+def test_tools_are_selected_once_for_the_same_patterns_and_scopes() -> None:
+    tools = AgentTools()
+    first = tools.of(None, caller("write"), AGENT)
+    other = tools.of(None, Caller("bob", frozenset({"write"})), AgentIdentity("planner"))
+    assert other.schemas is first.schemas
+    bound = [each["memory_append"].exact["bound"] for each in (first, other)]
+    assert bound == [{"agent": AGENT.agent, "subject": AGENT.subject}, {"agent": "planner", "subject": None}]
+    assert tools.of(["memory_*"], caller("write"), AGENT).schemas != first.schemas
+    assert "memory_append" not in tools.of(None, caller("read"), AGENT)
+    assert "agent_memory_schema" not in tools.of(["agent_memory_*"], caller("read"), AGENT, tables=False)
+
+
 async def test_dotted_and_long_names_have_a_way_back() -> None:
     long = "github." + "x" * 80
-    rows = {name: Tool(look, "read", name=name) for name in ("github.search", "github_search", long)}
-    tools = AgentToolset.for_agent(["*", "github.*"], caller("write"), AGENT, Toolset(rows))
+    rows = {name: tool("read", name=name)(look) for name in ("github.search", "github_search", long)}
+    tools = AgentTools(Toolset(rows)).of(["*", "github.*"], caller("write"), AGENT)
     shown = [each.name for each in tools.schemas if each is not DONE]
     assert [tools[name].name for name in shown] == ["github.search", "github_search", long]
     assert len(tools) == 3
@@ -131,25 +142,25 @@ async def test_dotted_and_long_names_have_a_way_back() -> None:
     ],
 )
 def test_the_tools_of_a_server_are_selected_only_where_it_is_named(patterns: list[str], selected: list[str]) -> None:
-    rows = {name: Tool(look, "read", name=name) for name in ("look", "github.search", "github.look")}
-    tools = AgentToolset.for_agent(patterns, caller("write"), AGENT, Toolset(rows))
+    rows = {name: tool("read", name=name)(look) for name in ("look", "github.search", "github.look")}
+    tools = AgentTools(Toolset(rows)).of(patterns, caller("write"), AGENT)
     assert [tool.name for tool in tools.values()] == sorted(selected, key=lambda name: ("." in name, name))
 
 
 def test_no_tool_has_the_name_by_which_tools_are_found() -> None:
-    rows = {"find.tool": Tool(look, "read", name="find.tool")}
-    tools = AgentToolset.for_agent(["find.tool"], caller("write"), AGENT, Toolset(rows))
+    rows = {"find.tool": tool("read", name="find.tool")(look)}
+    tools = AgentTools(Toolset(rows)).of(["find.tool"], caller("write"), AGENT)
     [name] = tools
     assert name != FIND_TOOL.name
     assert tools[name].name == "find.tool"
 
 
 def test_a_tool_that_is_called_done_does_not_replace_the_stop_signal() -> None:
-    tools = AgentToolset.for_agent(["*"], caller("write"), AGENT, Toolset({"done": Tool(look, "read", name="done")}))
-    assert tools.schemas == [DONE]
+    tools = AgentTools(Toolset({"done": tool("read", name="done")(look)})).of(["*"], caller("write"), AGENT)
+    assert tools.schemas == (DONE,)
 
 
-@pytest.mark.parametrize("tool", [pytest.param(tool, id=name) for name, tool in TOOLS.items()])
+@each_case("tool", TOOLS.values())
 def test_every_tool_has_a_short_schema_that_accepts_its_example(tool: Tool) -> None:
     schema = model_schema(tool, tool.name)
     Draft202012Validator.check_schema(schema.parameters)

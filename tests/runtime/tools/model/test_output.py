@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from runtime.tools.model.output import result_text, shortened
+from runtime.tools.patterns import WITHHELD, NewSecret
 
 
 class Result(BaseModel):
@@ -26,6 +27,24 @@ def test_a_result_is_json_in_one_line_without_its_empty_fields_but_with_the_null
     assert result_text(result, 200) == (
         '{"text":"é\\n","rows":[{"a":null,"b":[null,{"c":null}]}],"inner":[{"text":"x","rows":[],"inner":[]}]}'
     )
+
+
+class Made(BaseModel):
+    """A result with a secret."""
+
+    secret: NewSecret
+    inner: list[Made] = []
+
+
+def test_a_secret_that_a_tool_made_is_withheld_from_an_agent_and_not_from_a_caller() -> None:
+    made = Made(secret="whsec_1", inner=[Made(secret="whsec_2"), Made(secret=None)])
+    assert "whsec_" not in result_text(made, 500)
+    assert result_text(made, 500).count(WITHHELD) == 2
+    # Of a rotation there is no other note.
+    assert "`symbi webhook secret` shows it to a person" in WITHHELD
+    assert made.model_dump(mode="json")["inner"][0]["secret"] == "whsec_2"
+    schema = Made.model_json_schema(mode="serialization")["$defs"]["Made"]["properties"]["secret"]
+    assert schema["anyOf"] == [{"type": "string"}, {"type": "null"}]
 
 
 def test_a_long_result_is_cut_in_its_middle_with_a_note() -> None:

@@ -14,7 +14,7 @@ from runtime.database.errors import Unavailable
 from runtime.database.schema import attempts, metadata
 from runtime.threads.turns.turn import Outcome
 from runtime.webhooks.audit.audit import Audit, chosen_headers, fair_share, noted_names
-from runtime.webhooks.audit.log import Asked, read
+from runtime.webhooks.audit.log import LogQuery, read
 from runtime.webhooks.deliveries.delivery import RejectedRequest
 from runtime.webhooks.deliveries.inbox import Inbox
 from runtime.webhooks.receiving.admission import Admission
@@ -44,7 +44,7 @@ async def test_accepted_and_refused_are_told_together_in_the_order_in_which_they
     clock.advance(1)
     audit.put(attempt("filtered", "filtered", status=200, webhook="other", headers=(("user-agent", "x"),)))
     await audit.close()
-    oldest, accepted, newest = await read(database, Asked(), 100)
+    oldest, accepted, newest = await read(database, LogQuery(), 100)
     assert (newest.verdict, newest.status, newest.headers, newest.count) == ("filtered", 200, (("user-agent", "x"),), 1)
     assert (oldest.verdict, oldest.reason, oldest.source) == ("refused", "signature_mismatch", "192.0.2.1")
     assert (accepted.verdict, accepted.reason, accepted.status, accepted.verified) == (
@@ -55,8 +55,8 @@ async def test_accepted_and_refused_are_told_together_in_the_order_in_which_they
     )
     assert (accepted.event, accepted.provider_delivery_id, accepted.size) == ("push", "1", len(work.body))
     assert (accepted.state, accepted.error, accepted.run_id, accepted.run_state) == ("dead", "no", work.run_id, "dead")
-    assert [row.webhook for row in await read(database, Asked(name="other"), 100)] == ["other"]
-    assert await read(database, Asked(), 2) == [accepted, newest]
+    assert [row.webhook for row in await read(database, LogQuery(name="other"), 100)] == ["other"]
+    assert await read(database, LogQuery(), 2) == [accepted, newest]
 
 
 async def test_the_first_alike_refusals_of_a_minute_have_a_row_each_and_the_rest_are_counted(
@@ -79,7 +79,7 @@ async def test_the_first_alike_refusals_of_a_minute_have_a_row_each_and_the_rest
         ("signature_mismatch", "192.0.2.2", 1),
         ("stale", "192.0.2.1", 3),
     ]
-    assert (await read(database, Asked(), 1))[0].received_at == int(clock.now() * 1000)
+    assert (await read(database, LogQuery(), 1))[0].received_at == int(clock.now() * 1000)
 
 
 async def test_what_was_not_wanted_or_repeated_has_a_row_each(audit: Audit, database: Database) -> None:
@@ -182,7 +182,7 @@ async def test_which_secret_matched_is_told_and_that_none_was_asked_for(
     await admission.admit(candidate("1", secret_index=0))
     clock.advance(1)
     await admission.admit(candidate("2", verified=False))
-    told = [(row.verdict, row.verified, row.secret_index) for row in await read(database, Asked(), 100)]
+    told = [(row.verdict, row.verified, row.secret_index) for row in await read(database, LogQuery(), 100)]
     assert told[2:] == [("accepted", True, 0), ("accepted", False, None)]
     assert sorted(told[:2]) == [("filtered", True, 1), ("handshake", False, None)]
 
@@ -192,9 +192,9 @@ async def test_what_was_answered_is_told_also_where_a_row_prescribes_it(database
     for name in ("github", "zoom", "discord-events"):
         await admission.admit(candidate(name, provider=name))
         clock.advance(1)
-    assert [row.status for row in await read(database, Asked(), 100)] == [202, 200, 204]
+    assert [row.status for row in await read(database, LogQuery(), 100)] == [202, 200, 204]
     for status, found in (((200, 200), ["zoom"]), ((200, 299), ["github", "zoom", "discord-events"]), ((400, 499), [])):
-        assert [row.provider_delivery_id for row in await read(database, Asked(status=status), 100)] == found
+        assert [row.provider_delivery_id for row in await read(database, LogQuery(status=status), 100)] == found
 
 
 async def test_it_writes_by_itself(audit: Audit, database: Database, clock: ManualClock) -> None:

@@ -14,17 +14,21 @@ from runtime.errors import NotFound, UsageError
 from runtime.threads.turns.turn import Outcome
 from runtime.webhooks.audit import log
 from runtime.webhooks.audit.audit import Audit
-from runtime.webhooks.audit.log import Asked
+from runtime.webhooks.audit.log import LogQuery
 from runtime.webhooks.deliveries import queries
 from runtime.webhooks.deliveries.delivery import RejectedRequest
 from runtime.webhooks.deliveries.inbox import Inbox
 from runtime.webhooks.deliveries.queries import DeliveryQuery
-from runtime.webhooks.deliveries.redelivery import Sent, redeliver_all
+from runtime.webhooks.deliveries.redelivery import Redelivery, redeliver_all
 from runtime.webhooks.receiving.admission import Admission
 from tests.clocks import ManualClock
 from tests.runtime.webhooks.candidates import BODY, candidate, rows
 
 RECEIVED = (("X-GitHub-Event", "push"), ("X-Odd", "Ä"))
+
+
+async def oldest_ids(database: Database, wanted: DeliveryQuery, limit: int, after: str = "") -> list[str]:
+    return [row.id for row in await queries.listed(database, wanted, limit, after)]
 
 
 async def ended(database: Database, clock: ManualClock, *outcomes: str, **more: Any) -> list[str]:
@@ -42,12 +46,12 @@ async def ended(database: Database, clock: ManualClock, *outcomes: str, **more: 
 
 async def test_a_range_that_is_sent_twice_is_queued_once(database: Database, clock: ManualClock) -> None:
     ids = await ended(database, clock, "dead", "done", "dead", "agent_gone")
-    dead = await queries.oldest_ids(database, DeliveryQuery(states=("dead",)), 100)
+    dead = await oldest_ids(database, DeliveryQuery(states=("dead",)), 100)
     assert dead == [ids[0], ids[2]]
     first, second = await asyncio.gather(*(redeliver_all(database, clock, dead, states=("dead",)) for _ in range(2)))
-    assert first == [Sent(each) for each in dead]
-    assert second == [Sent(each, "it is queued already") for each in dead]
-    assert await queries.oldest_ids(database, DeliveryQuery(states=("dead",)), 100) == []
+    assert first == [Redelivery(each) for each in dead]
+    assert second == [Redelivery(each, "it is queued already") for each in dead]
+    assert await oldest_ids(database, DeliveryQuery(states=("dead",)), 100) == []
     turns = await Inbox(database, clock).claim(10)
     assert [turn.delivery_id for turn in turns] == dead
     assert [turn.tries for turn in turns] == [1, 1]
@@ -55,13 +59,13 @@ async def test_a_range_that_is_sent_twice_is_queued_once(database: Database, clo
 
 async def test_what_changed_meanwhile_is_left_alone(database: Database, clock: ManualClock) -> None:
     [delivery] = await ended(database, clock, "done")
-    assert await redeliver_all(database, clock, [delivery], states=("dead",)) == [Sent(delivery, "it is done")]
+    assert await redeliver_all(database, clock, [delivery], states=("dead",)) == [Redelivery(delivery, "it is done")]
 
 
 async def test_many_are_claimed_in_the_order_in_which_they_were_named(database: Database, clock: ManualClock) -> None:
     ids = await ended(database, clock, *["dead"] * 6)
     order = [ids[place] for place in (3, 0, 5, 1, 4, 2)]
-    assert await redeliver_all(database, clock, [*order, order[0]]) == [Sent(each) for each in order]
+    assert await redeliver_all(database, clock, [*order, order[0]]) == [Redelivery(each) for each in order]
     inbox = Inbox(database, clock)
     claimed = [(await inbox.claim(1))[0].delivery_id for _ in ids]
     assert claimed == order
@@ -89,12 +93,12 @@ async def test_what_is_only_kept_is_sent_when_its_webhook_wakes_an_agent(
     database: Database, clock: ManualClock
 ) -> None:
     kept = (await Admission(database, clock).admit(candidate(agent=None))).delivery_id
-    refused = [Sent(kept, "the webhook github-events has no agent")]
+    refused = [Redelivery(kept, "the webhook github-events has no agent")]
     assert await redeliver_all(database, clock, [kept], agents=("reviewer",)) == refused
     assert await Inbox(database, clock).claim(1) == []
     assert await redeliver_all(
         database, clock, [kept], agents=("reviewer",), wakes={"github-events": "reviewer"}.get
-    ) == [Sent(kept)]
+    ) == [Redelivery(kept)]
     [turn] = await Inbox(database, clock).claim(1)
     assert (turn.agent, turn.body) == ("reviewer", BODY)
 
@@ -103,7 +107,7 @@ async def test_a_repeat_and_a_replay_of_one_dead_letter_run_it_once(database: Da
     [dead] = await ended(database, clock, "dead", provider_delivery_id="1")
     decision = await Admission(database, clock).admit(candidate("1"))
     assert (decision.delivery_id, decision.queued_again) == (dead, True)
-    assert await redeliver_all(database, clock, [dead]) == [Sent(dead, "it is queued already")]
+    assert await redeliver_all(database, clock, [dead]) == [Redelivery(dead, "it is queued already")]
     assert len(await Inbox(database, clock).claim(10)) == 1
 
 
@@ -118,11 +122,11 @@ async def test_deliveries_are_found_by_webhook_state_and_time(database: Database
         (DeliveryQuery(since=begun + 1000, until=begun + 3000), [2, 1]),
         (DeliveryQuery(states=("running",)), []),
     ):
-        assert [row.id for row in await queries.newest(database, wanted, 10)] == [ids[place] for place in places]
-    assert await queries.oldest_ids(database, DeliveryQuery(), 2) == ids[:2]
-    assert await queries.oldest_ids(database, DeliveryQuery(), 2, ids[1]) == ids[2:]
+        assert [row.id for row in await queries.listed(database, wanted, 10)] == [ids[place] for place in places]
+    assert await oldest_ids(database, DeliveryQuery(), 2) == ids[:2]
+    assert await oldest_ids(database, DeliveryQuery(), 2, ids[1]) == ids[2:]
     with pytest.raises(UsageError, match="unknown state"):
-        await queries.newest(database, DeliveryQuery(states=("dead' OR '1'='1",)), 10)
+        await queries.listed(database, DeliveryQuery(states=("dead' OR '1'='1",)), 10)
 
 
 async def test_a_delivery_is_found_by_the_beginning_of_its_id(database: Database, clock: ManualClock) -> None:
@@ -164,18 +168,18 @@ async def test_attempts_are_read_by_reason_status_and_time(database: Database, c
     clock.advance(1)
     [last] = await ended(database, clock, "done", webhook="payments", verified=False)
     for asked, reasons in (
-        (Asked(), ["verified", "signature_mismatch", "not_found", "unverified"]),
-        (Asked(reason="not_found"), ["not_found"]),
-        (Asked(reason="unverified"), ["unverified"]),
-        (Asked(status=(400, 499)), ["signature_mismatch", "not_found"]),
-        (Asked(status=(404, 404)), ["not_found"]),
-        (Asked(name="payments"), ["unverified"]),
-        (Asked(since=begun + 2000), ["not_found", "unverified"]),
+        (LogQuery(), ["verified", "signature_mismatch", "not_found", "unverified"]),
+        (LogQuery(reason="not_found"), ["not_found"]),
+        (LogQuery(reason="unverified"), ["unverified"]),
+        (LogQuery(status=(400, 499)), ["signature_mismatch", "not_found"]),
+        (LogQuery(status=(404, 404)), ["not_found"]),
+        (LogQuery(name="payments"), ["unverified"]),
+        (LogQuery(since=begun + 2000), ["not_found", "unverified"]),
     ):
         assert [row.reason for row in await log.read(database, asked, 10)] == reasons
-    newest = await log.read(database, Asked(), 2)
+    newest = await log.read(database, LogQuery(), 2)
     assert [row.reason for row in newest] == ["not_found", "unverified"]
-    assert [row.reason for row in await log.read(database, Asked(since=begun), 2)] == [
+    assert [row.reason for row in await log.read(database, LogQuery(since=begun), 2)] == [
         *("verified", "signature_mismatch")
     ]
-    assert {row.delivery_id for row in await log.read(database, Asked(status=(202, 202)), 10)} == {first, last}
+    assert {row.delivery_id for row in await log.read(database, LogQuery(status=(202, 202)), 10)} == {first, last}

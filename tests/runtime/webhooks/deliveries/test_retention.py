@@ -28,7 +28,7 @@ from runtime.database.schema import (
     usage,
     usage_totals,
 )
-from runtime.models.budgets.limits import Limits, Used
+from runtime.models.budgets.limits import Amount, Limits
 from runtime.models.calls.call import BACKGROUND, Call
 from runtime.models.calls.usage import UsageLog
 from runtime.models.request import Usage
@@ -398,15 +398,15 @@ async def test_rows_of_calls_are_deleted_with_the_deliveries_of_their_time(
 
     def call(model: str) -> Call:
         now = milliseconds(clock)
-        return Call(BACKGROUND, "chat", "quick", model, Usage(), None, 1.0, "answered", now, Used(7))
+        return Call(BACKGROUND, "chat", "quick", model, Usage(), None, 1.0, "answered", now, Amount(7))
 
     log.add(call("old"))
-    await spending.reserve(Used(50))
+    await spending.reserve(Amount(50))
     clock.advance(2 * DAY)
     log.add(call("new"))
     await until(lambda: database.commits.depth == 0)
     clock.advance(KEEP - DAY)
-    await spending.reserve(Used(60))
+    await spending.reserve(Amount(60))
     await kept.retention.prune()
 
     assert [row.service_model for row in await rows(database, usage)] == ["new"]

@@ -10,7 +10,7 @@ from runtime.webhooks.filters.filter import compile_filters
 from runtime.webhooks.request.field_source import compile_sources
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.payload import Payload, decode_json
-from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.refusal import RefusedRequest
 
 BODY: Any = {
     "action": "opened",
@@ -255,20 +255,20 @@ def test_a_headers_exact_value_is_compared() -> None:
 def test_a_header_that_was_sent_twice_is_refused(says: dict[str, Any]) -> None:
     twice = (("X-Where", "live"), ("x-where", "live"))
     for rule in (WebhookFilter(header="X-WHERE", **says), WebhookFilter(not_=(InnerFilter(header="x-where", **says),))):
-        with pytest.raises(Refused, match="ambiguous_header") as refused:
+        with pytest.raises(RefusedRequest, match="ambiguous_header") as refused:
             holds(rule, headers=twice)
         assert refused.value.status == 400
 
 
 def test_a_filter_on_a_header_needs_no_payload() -> None:
     assert holds(WebhookFilter(header="X-A", exists=False), body=b"no json")
-    with pytest.raises(Refused, match="invalid_json"):
+    with pytest.raises(RefusedRequest, match="invalid_json"):
         holds(WebhookFilter(json_path="$", exists=True), body=b"no json")
 
 
 @pytest.mark.parametrize("body", [b'{"action":"opened","action":"closed"}', b'{"a":[{"b":1,"b":2}],"action":"opened"}'])
 def test_a_body_with_a_key_twice_is_refused_by_whoever_reads_it(body: bytes) -> None:
-    with pytest.raises(Refused, match="duplicate_key"):
+    with pytest.raises(RefusedRequest, match="duplicate_key"):
         holds(WebhookFilter(json_path="$.action", equals="opened"), body=body)
     assert holds(WebhookFilter(header="X-A", exists=False), body=body), "nothing is read of it"
 
@@ -353,5 +353,5 @@ def test_the_payload_is_not_read_for_an_event_that_needs_no_action() -> None:
     assert compiled is not None
     assert compiled.refusing("push", Headers(()), Payload(decode_json, b'{"a":1,"a":2}', None)) is None
     assert compiled.refusing("issues", Headers(()), Payload(decode_json, b'{"a":1,"a":2}', None)) == "event"
-    with pytest.raises(Refused, match="duplicate_key"):
+    with pytest.raises(RefusedRequest, match="duplicate_key"):
         compiled.refusing("pull_request", Headers(()), Payload(decode_json, b'{"a":1,"a":2}', None))

@@ -8,14 +8,13 @@ import pytest
 
 from runtime.webhooks.handshakes.cloud_events import Permission
 from runtime.webhooks.handshakes.echo import JsonEcho
-from runtime.webhooks.handshakes.handshake import ByMethod, Present
+from runtime.webhooks.handshakes.handshake import ByMethod, PresenceCheck
 from runtime.webhooks.receiving.response import answered
 from runtime.webhooks.request.headers import Headers
-from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.refusal import RefusedRequest
 from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.request.static_response import StaticAnswer
-from runtime.webhooks.verification.verifier import prepare
-from tests.signatures import verify
+from tests.signatures import prepare, verify
 
 ORIGIN = ("WebHook-Request-Origin", "eventgrid.azure.net")
 EVENT = {"specversion": "1.0", "id": "7", "source": "/orders", "type": "order.made", "data": {"n": 1}}
@@ -49,15 +48,15 @@ def test_what_is_no_host_is_not_given_back(origin: str) -> None:
 def test_who_names_nobody_or_two_is_not_answered() -> None:
     assert asked() is None
     assert asked(ORIGIN, method="POST") is None
-    with pytest.raises(Refused, match="ambiguous_header"):
+    with pytest.raises(RefusedRequest, match="ambiguous_header"):
         asked(ORIGIN, ORIGIN)
 
 
 def test_each_handshake_of_a_sender_has_methods_of_its_own() -> None:
-    both = ByMethod((Present(), Permission()))
+    both = ByMethod((PresenceCheck(), Permission()))
     assert (both.signed, both.methods) == (False, ("HEAD", "OPTIONS"))
     with pytest.raises(ValueError, match="must have different methods"):
-        ByMethod((Present(), Present()))
+        ByMethod((PresenceCheck(), PresenceCheck()))
     with pytest.raises(ValueError, match="must have different methods"):
         ByMethod((Permission(), JsonEcho(where="$.a", equals="b", echo="$.c")))
 

@@ -11,11 +11,11 @@ import pytest
 from runtime.secrets.secret import Secret
 from runtime.webhooks.providers import PROVIDERS
 from runtime.webhooks.request.headers import Headers
-from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.refusal import RefusedRequest
 from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.request.static_response import StaticAnswer
-from runtime.webhooks.verification.verifier import Verifier, prepare
-from tests.signatures import sign
+from runtime.webhooks.verification.verifier import Verifier
+from tests.signatures import prepare, sign
 
 NOW = 1_700_000_000
 
@@ -75,7 +75,7 @@ def test_a_body_that_is_no_json_is_no_handshake() -> None:
     request = slack(b"{")
     payload = verifier.payload(request)
     assert verifier.handshake_response(request, payload, signed=True) is None
-    with pytest.raises(Refused):
+    with pytest.raises(RefusedRequest):
         payload.value()
 
 
@@ -96,14 +96,14 @@ def test_metas_challenge_is_given_back_to_who_knows_the_verify_token() -> None:
 
 @pytest.mark.parametrize("token", ["", "m", "mea", "token2", "TOKEN", "%C3%A9", "%00"])
 def test_a_wrong_verify_token_is_refused(token: str) -> None:
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(RefusedRequest) as caught:
         asked(prepare("meta", ["s"], {"verify_token": "token"}), META + token)
     assert (caught.value.status, caught.value.reason) == (403, "wrong_verify_token")
 
 
 def test_without_a_verify_token_meta_is_never_answered() -> None:
     for token in ("", "None", "s"):
-        with pytest.raises(Refused, match="wrong_verify_token"):
+        with pytest.raises(RefusedRequest, match="wrong_verify_token"):
             asked(prepare("meta", ["s"]), META + token)
 
 
@@ -170,7 +170,7 @@ def test_what_x_has_us_sign_never_passes_for_a_delivery() -> None:
         assert answer is not None
         signature = json.loads(answer.body)["response_token"]
         body = unquote(token).encode()
-        with pytest.raises(Refused, match="signature_mismatch"):
+        with pytest.raises(RefusedRequest, match="signature_mismatch"):
             verifier.check(WebhookRequest(Headers([("X-Twitter-Webhooks-Signature", signature)]), body), NOW)
     for token in ("", "%7B%7D", "a" * 257, "a:b", "a+b", "a%20b", "%22a%22", "%5B%5D", "é"):
         assert asked(verifier, f"crc_token={token}") is None

@@ -7,7 +7,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 
 from runtime.webhooks.keys.certificate import holds, signing_key
-from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.refusal import RefusedRequest
 from tests.runtime.webhooks.keys.certificates import NOW, certificate
 
 NAMES = re.compile(r"sns(\.[a-z0-9-]+)?\.amazonaws\.com")
@@ -16,7 +16,7 @@ AUTHORITY = rsa.generate_private_key(65537, 2048)
 
 
 def refused(document: bytes, now: float = NOW) -> None:
-    with pytest.raises(Refused, match="untrusted_certificate"):
+    with pytest.raises(RefusedRequest, match="untrusted_certificate"):
         signing_key(document, now, NAMES)
 
 

@@ -13,13 +13,12 @@ from structlog.testing import capture_logs
 
 from runtime.webhooks.providers.aws_sns import canonical
 from runtime.webhooks.request.headers import Headers
-from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.refusal import RefusedRequest
 from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.schemes.scheme import CannotSign, KeyNeeded
-from runtime.webhooks.verification.signing import sign_request
-from runtime.webhooks.verification.verifier import Verified, prepare
+from runtime.webhooks.verification.verifier import VerifiedRequest
 from tests.runtime.webhooks.keys.certificates import NOW, certificate, pem
-from tests.signatures import verify
+from tests.signatures import prepare, sign_request, verify
 
 TOPIC = "arn:aws:sns:us-west-2:123456789012:MyTopic"
 URL = "https://sns.us-west-2.amazonaws.com/SimpleNotificationService-f3ecfb7224c7233fe7bb5f59f96de52f.pem"
@@ -67,12 +66,14 @@ def sealed(message: dict[str, Any], text: bytes | None = None, key: rsa.RSAPriva
     return json.dumps({**message, "Signature": base64.b64encode(raw).decode()}).encode()
 
 
-def check(body: bytes, *, topic: object = TOPIC, document: bytes | None = DOCUMENT, now: float = NOW) -> Verified:
+def check(
+    body: bytes, *, topic: object = TOPIC, document: bytes | None = DOCUMENT, now: float = NOW
+) -> VerifiedRequest:
     return verify("aws-sns", [], [], body, now=now, options={"topic": topic}, keys=lambda url: document)
 
 
 def reason(body: bytes, **more: Any) -> str:
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(RefusedRequest) as caught:
         check(body, **more)
     return caught.value.reason
 
@@ -152,7 +153,7 @@ def test_a_certificate_is_only_fetched_from_amazons_host_of_the_topics_region(ur
         return DOCUMENT
 
     body = sealed({**NOTIFICATION, "SigningCertURL": url})
-    with pytest.raises(Refused, match="malformed_signature"):
+    with pytest.raises(RefusedRequest, match="malformed_signature"):
         verify("aws-sns", [], [], body, now=NOW, options={"topic": TOPIC}, keys=keys)
     assert asked == []
 

@@ -7,11 +7,10 @@ import json
 import pytest
 
 from runtime.webhooks.request.headers import Headers
-from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.refusal import RefusedRequest
 from runtime.webhooks.request.request import WebhookRequest
-from runtime.webhooks.verification.verifier import prepare
 from tests.clocks import START
-from tests.signatures import sign
+from tests.signatures import prepare, sign
 
 SECRET = "0123456789abcdef"
 
@@ -23,5 +22,5 @@ def test_a_body_of_ascii_has_no_second_form_under_the_same_signature() -> None:
     headers = Headers(sign("box", SECRET, sent, now=START, delivery_id="1"))
     verifier = prepare("box", [SECRET])
     verifier.check(WebhookRequest(headers, sent), START)
-    with pytest.raises(Refused, match="signature_mismatch"):
+    with pytest.raises(RefusedRequest, match="signature_mismatch"):
         verifier.check(WebhookRequest(headers, shorter), START)

@@ -14,8 +14,9 @@ from runtime.webhooks.providers.samples import sample as samples
 from runtime.webhooks.request.field_source import BODY
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.request import WebhookRequest
-from runtime.webhooks.verification.signing import sign_request
-from runtime.webhooks.verification.verifier import Verified, Verifier, prepare
+from runtime.webhooks.verification.verifier import VerifiedRequest, Verifier
+from tests.cases import each_case
+from tests.signatures import prepare, sign_request
 
 NOW = 1_771_065_000.0
 SECRETS = {"standard-webhooks": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}
@@ -41,7 +42,7 @@ def received(provider: str, event: str, delivery_id: str, *, now: float = NOW) -
     return checks, WebhookRequest(Headers(pairs), body, "POST", URL)
 
 
-def verified(provider: str, event: str, delivery_id: str) -> Verified:
+def verified(provider: str, event: str, delivery_id: str) -> VerifiedRequest:
     checks, request = received(provider, event, delivery_id)
     return checks.identify(checks.check(request, NOW), request, checks.payload(request))
 
@@ -55,8 +56,9 @@ def test_there_are_samples_of_the_twelve_most_used() -> None:
     assert all(len(samples.events(provider)) >= 5 for provider in samples.names())
 
 
-@pytest.mark.parametrize(("provider", "event"), ALL)
-def test_every_sample_verifies_and_says_what_it_is(provider: str, event: str) -> None:
+@each_case("sample", ALL)
+def test_every_sample_verifies_and_says_what_it_is(sample: tuple[str, str]) -> None:
+    provider, event = sample
     delivery_id = uuid7(SYSTEM)
     found = verified(provider, event, delivery_id)
     row = PROVIDERS[provider]
@@ -67,8 +69,9 @@ def test_every_sample_verifies_and_says_what_it_is(provider: str, event: str) ->
         assert delivery_id.replace("-", "") in (found.delivery_id or "").replace("-", "")
 
 
-@pytest.mark.parametrize(("provider", "event"), ALL)
-def test_two_samples_are_two_deliveries(provider: str, event: str) -> None:
+@each_case("sample", ALL)
+def test_two_samples_are_two_deliveries(sample: tuple[str, str]) -> None:
+    provider, event = sample
     first, second = (received(provider, event, uuid7(SYSTEM)) for _ in range(2))
     if BODY in PROVIDERS[provider].delivery_id:
         assert first[1].body != second[1].body
@@ -76,8 +79,9 @@ def test_two_samples_are_two_deliveries(provider: str, event: str) -> None:
         assert (first[1].body, first[1].headers) != (second[1].body, second[1].headers)
 
 
-@pytest.mark.parametrize(("provider", "event"), ALL)
-def test_no_place_is_left_empty(provider: str, event: str) -> None:
+@each_case("sample", ALL)
+def test_no_place_is_left_empty(sample: tuple[str, str]) -> None:
+    provider, event = sample
     _, request = received(provider, event, "0194")
     text = request.body.decode()
     fields = dict(parse_qsl(text)).values() if not text.startswith("{") else [json.dumps(json.loads(text))]
@@ -108,7 +112,7 @@ def test_an_event_without_a_sample_is_refused_with_the_nearest(event: str, hint:
     assert hint in (error.value.hint or "")
 
 
-@pytest.mark.parametrize("provider", sorted(set(PROVIDERS) - set(samples.names())))
+@each_case("provider", sorted(set(PROVIDERS) - set(samples.names())))
 def test_a_provider_without_samples_gets_one_that_says_only_what_it_is(provider: str) -> None:
     row = PROVIDERS[provider]
     made = samples.make(row, None, now=NOW, delivery_id="0194")
@@ -118,7 +122,7 @@ def test_a_provider_without_samples_gets_one_that_says_only_what_it_is(provider:
     assert payload.value_or_none() is not None
 
 
-@pytest.mark.parametrize("provider", sorted(name for name, row in PROVIDERS.items() if BODY in row.delivery_id))
+@each_case("provider", sorted(name for name, row in PROVIDERS.items() if BODY in row.delivery_id))
 def test_two_made_up_ones_are_two_deliveries_where_the_body_is_the_id(provider: str) -> None:
     row = PROVIDERS[provider]
     first, second = (samples.make(row, None, now=1_800_000_000, delivery_id=uuid7(SYSTEM)).body for _ in range(2))

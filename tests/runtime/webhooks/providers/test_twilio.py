@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from runtime.webhooks.request.refusal import Refused
-from runtime.webhooks.verification.verifier import Verified
+from runtime.webhooks.request.refusal import RefusedRequest
+from runtime.webhooks.verification.verifier import VerifiedRequest
 from tests.signatures import sign, verify
 
 NOW = 1_700_000_000
@@ -20,13 +20,13 @@ JSON = ("Content-Type", "application/json")
 
 
 def refusal(provider: str, secret: str, headers: list[tuple[str, str]], body: bytes, **given: Any) -> str:
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(RefusedRequest) as caught:
         verify(provider, [secret], headers, body, now=NOW, **given)
     return caught.value.reason
 
 
 def twilio(body: bytes, url: str = URL, headers: tuple[tuple[str, str], ...] = (FORM,), algorithm: str = "sha1",
-           **given: Any) -> Verified:  # fmt: skip
+           **given: Any) -> VerifiedRequest:  # fmt: skip
     signed = dict(sign("twilio", "t", body, now=NOW, delivery_id="", url=url, options={"algorithm": algorithm}))
     sent = [*headers, ("X-Twilio-Signature", signed["X-Twilio-Signature"])]
     return verify("twilio", ["t"], sent, given.pop("body", body), now=NOW, **{"url": url, **given})
@@ -86,8 +86,30 @@ def test_nothing_covers_a_body_whose_hash_is_not_signed() -> None:
             assert refusal("twilio", "t", [content, ("X-Twilio-Signature", signature)], body, url=URL, query=query)
 
 
-def test_the_query_that_was_received_changes_no_url() -> None:
-    assert twilio(b"a=1", query="from=elsewhere&x=1").secret_index == 0
+def signature(url: str) -> list[tuple[str, str]]:
+    mac = hmac.digest(b"t", url.encode(), "sha1")
+    return [("X-Twilio-Signature", base64.b64encode(mac).decode())]
+
+
+def test_the_signed_query_is_that_of_the_request() -> None:
+    called = "https://hooks.example/sms?order=17&x=%20a"
+    sent = [FORM, *signature(called + "a1")]
+    query = called.partition("?")[2]
+    for declared in (URL, "https://hooks.example/sms"):
+        assert verify("twilio", ["t"], sent, b"a=1", now=NOW, url=declared, query=query).mac
+        for other in ("order=18&x=%20a", "order=17&x=+a", "order=17"):
+            assert refusal("twilio", "t", sent, b"a=1", url=declared, query=other) == "signature_mismatch"
+    assert refusal("twilio", "t", sent, b"a=1", url="https://other.example/sms", query=query) == "signature_mismatch"
+    assert refusal("twilio", "t", sent, b"a=1", url="https://hooks.example/calls", query=query) == "signature_mismatch"
+
+
+def test_the_fields_of_a_get_are_signed_with_its_url() -> None:
+    called = "https://hooks.example/sms?MessageSid=SM1&Body=Hello%20you"
+    query, sent = called.partition("?")[2], [FORM, *signature(called)]
+    assert verify("twilio", ["t"], sent, b"", now=NOW, url="https://hooks.example/sms", method="GET", query=query).mac
+    for changed, body in ((query + "&x=1", b""), ("", b""), (query, b"Body=x")):
+        given = {"url": "https://hooks.example/sms", "method": "GET", "query": changed}
+        assert refusal("twilio", "t", sent, body, **given) == "signature_mismatch"
 
 
 def test_the_owner_says_which_hash_twilio_uses_and_the_request_does_not() -> None:

@@ -13,7 +13,7 @@ from dslc.blocks.webhook import Webhook
 from runtime.secrets.secret import Secret
 from runtime.webhooks.receiving.address_limit import AddressLimit, Origin
 from runtime.webhooks.request.headers import Headers
-from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.refusal import RefusedRequest
 from runtime.webhooks.routing.route import Route, build_route
 from tests.clocks import ManualClock
 
@@ -42,10 +42,10 @@ def refuse(limit: AddressLimit, origin: Origin = SENDER, *, times: int = 3, stat
 
 def waits(limit: AddressLimit, origin: Origin = SENDER, route: Route | None = None) -> bytes:
     """Return the header lines of the refusal; empty if there is none."""
-    with contextlib.suppress(Refused):
+    with contextlib.suppress(RefusedRequest):
         limit.check(origin, route)
         return b""
-    with pytest.raises(Refused, match="address_limited") as refused:
+    with pytest.raises(RefusedRequest, match="address_limited") as refused:
         limit.check(origin, route)
     return refused.value.fields
 
@@ -162,7 +162,7 @@ def test_behind_a_trusted_proxy_each_sender_is_counted_alone(clock: ManualClock)
 def test_only_allowed_networks_may_send(limit: AddressLimit, route: Route) -> None:
     route = replace(route, allow_from=(ip_network("192.0.2.0/24"),))
     limit.check(SENDER, route)
-    with pytest.raises(Refused, match="address_not_allowed") as refused:
+    with pytest.raises(RefusedRequest, match="address_not_allowed") as refused:
         limit.check(Origin("198.51.100.1", False), route)
     assert (refused.value.status, refused.value.shown) == (403, "forbidden")
 

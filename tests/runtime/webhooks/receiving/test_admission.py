@@ -19,7 +19,7 @@ from runtime.database.text import storable
 from runtime.webhooks.deliveries.delivery import Decision
 from runtime.webhooks.deliveries.storage_usage import StorageUsage
 from runtime.webhooks.deliveries.stored_request import body_of
-from runtime.webhooks.receiving.admission import Admission, Busy, First, decide
+from runtime.webhooks.receiving.admission import Admission, Busy, Original, decide
 from runtime.webhooks.receiving.pending_delivery import prepare_delivery
 from tests.clocks import ManualClock, until
 from tests.runtime.webhooks.candidates import BODY, candidate, cut_off, rows, verdicts
@@ -34,8 +34,8 @@ def _body(database: Database, row: Any) -> bytes:
     return body_of(Seal(database.keys, bodies.c.body).open(row.body, row=row.delivery_id), row.headers_size)
 
 
-@given(st.none() | st.builds(First, st.text(), st.text()), st.booleans())
-def test_a_known_id_is_a_repeat_and_otherwise_a_known_key_a_replay(first: First | None, seen: bool) -> None:
+@given(st.none() | st.builds(Original, st.text(), st.text()), st.booleans())
+def test_a_known_id_is_a_repeat_and_otherwise_a_known_key_a_replay(first: Original | None, seen: bool) -> None:
     verdict = decide(first, seen=seen)
     assert (verdict == "repeated") == (first is not None)
     assert (verdict == "accepted") == (first is None and not seen)

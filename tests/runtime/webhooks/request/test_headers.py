@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from runtime.webhooks.request.headers import Headers
-from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.refusal import RefusedRequest
 
 
 def test_a_name_is_found_in_any_case_and_its_value_trimmed() -> None:
@@ -16,7 +16,7 @@ def test_a_name_is_found_in_any_case_and_its_value_trimmed() -> None:
 def test_a_repeated_name_is_refused_where_only_one_may_be() -> None:
     headers = Headers([("X-Sig", "a"), ("x-SIG", "a")])
     assert headers.get("x-sig") == "a"
-    with pytest.raises(Refused, match="ambiguous_signature"):
+    with pytest.raises(RefusedRequest, match="ambiguous_signature"):
         headers.one("x-sig", repeated="ambiguous_signature")
 
 

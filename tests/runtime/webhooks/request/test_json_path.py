@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dslc.blocks.values.json_path import valid_json_path
 from runtime.webhooks.request.json_path import compile_path, plain_steps
 from runtime.webhooks.request.json_path_library import compile_with_library
 from runtime.webhooks.request.json_path_limit import MOST_NODES, bounded
-from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.refusal import RefusedRequest
 from tests.lanes import LONG, examples
 
 KEYS = st.sampled_from(["*", "[*]", "a", "b", "c1", "_x", "", "a b", "a.b", "0", "[0]", "$", "é"])
@@ -51,7 +52,7 @@ for _ in range(80):
     ],
 )
 def test_no_path_looks_at_more_than_it_may(path: str, value: Any) -> None:
-    with pytest.raises(Refused, match="too_complex"):
+    with pytest.raises(RefusedRequest, match="too_complex"):
         compile_path(path)(value)
 
 
@@ -61,7 +62,7 @@ def test_what_all_filters_look_at_is_bounded_together() -> None:
     assert find(half) == find(half) == []
     with bounded():
         find(half)
-        with pytest.raises(Refused, match="too_complex"):
+        with pytest.raises(RefusedRequest, match="too_complex"):
             find(half)
 
 
@@ -207,9 +208,15 @@ def test_a_body_too_deep_for_a_descent_is_refused() -> None:
     value: Any = 1
     for _ in range(800):
         value = [value]
-    with pytest.raises(Refused, match="too_deep"):
+    with pytest.raises(RefusedRequest, match="too_deep"):
         compile_path("$..a")(value)
 
 
 def test_a_pattern_made_to_explode_does_not() -> None:
     assert compile_path("$[?match(@.s, '(a*)*b')]")([{"s": "a" * 5000}]) == []
+
+
+@pytest.mark.parametrize("path", ["$.😀", "$.größe😀", "$..😀", "$[?@.😀 == 1]"])
+def test_a_name_may_begin_with_any_character_beyond_ascii(path: str) -> None:
+    assert valid_json_path(path) == path
+    assert compile_path(path)({"😀": 1, "größe😀": 1, "a": {"😀": 1}})

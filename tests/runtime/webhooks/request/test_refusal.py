@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from runtime.webhooks.request.refusal import REASONS, Refused
+from runtime.webhooks.request.refusal import REASONS, RefusedRequest
 
 
 @pytest.mark.parametrize("reason", REASONS)
 def test_each_reason_is_a_client_or_server_error_with_a_sentence(reason: str) -> None:
-    refused = Refused(reason)
+    refused = RefusedRequest(reason)
     assert 400 <= refused.status < 600
     assert refused.reason == reason
     assert refused.message
@@ -16,4 +16,4 @@ def test_each_reason_is_a_client_or_server_error_with_a_sentence(reason: str) ->
 
 def test_an_unknown_reason_is_a_mistake_of_ours() -> None:
     with pytest.raises(KeyError):
-        Refused("nope")
+        RefusedRequest("nope")

@@ -18,7 +18,7 @@ from runtime.database.schema import webhooks
 from runtime.errors import Conflict, NotFound
 from runtime.identity import users
 from runtime.webhooks.request.headers import Headers
-from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.refusal import RefusedRequest
 from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.routing.dynamic_routes import DynamicRoutes
 from runtime.webhooks.routing.dynamic_webhooks import PER_USER, DynamicWebhooks, delete_all
@@ -60,7 +60,7 @@ class Table:
         headers = sign("swarmlet", secret, BODY, now=now, delivery_id="1")
         try:
             route.verifier.check(WebhookRequest(Headers(headers), BODY), now)
-        except Refused as refused:
+        except RefusedRequest as refused:
             return refused.reason != "signature_mismatch"
         return True
 
@@ -284,7 +284,7 @@ async def test_a_user_who_goes_takes_its_webhooks_along(table: Table, database: 
     assert await database.transact(lambda connection: delete_all(connection, ada)) == 1
     await table.routes.refresh()
     assert set(table.routes.mounts) == {mine}
-    with pytest.raises(NotFound, match="no user"):
+    with pytest.raises(NotFound, match="no such user"):
         await table.make(ada)
 
 

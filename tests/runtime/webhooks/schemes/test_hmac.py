@@ -7,11 +7,12 @@ import pytest
 
 from runtime.webhooks.keys.shared_secret import base64_key
 from runtime.webhooks.request.headers import Headers
-from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.refusal import RefusedRequest
 from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.schemes.hmac import Encoding, Hmac
 from runtime.webhooks.schemes.scheme import UnsignedRequest
 from runtime.webhooks.schemes.signature_header import Fields
+from tests.signatures import matched, sign
 
 NOW = 1_700_000_000.75
 
@@ -68,7 +69,7 @@ def test_an_address_that_is_not_known_is_signed_as_an_empty_text() -> None:
         ("hex", "0" * 64, "signature_mismatch"),
         ("hex", "0" * 63, "malformed_signature"),
         ("hex", "0" * 65, "malformed_signature"),
-        ("hex", "A" * 64, "malformed_signature"),
+        ("hex", "A" * 64, "uppercase_signature"),
         ("hex", "\ud800" * 64, "malformed_signature"),
         ("base64", f"{'A' * 43}=", "signature_mismatch"),
         ("base64", f"{'A' * 42}==", "malformed_signature"),
@@ -76,11 +77,11 @@ def test_an_address_that_is_not_known_is_signed_as_an_empty_text() -> None:
         ("base64", "\ud800", "malformed_signature"),
     ],
 )
-def test_a_signature_that_could_be_one_mismatches_and_any_other_is_malformed(
+def test_a_signature_that_could_be_one_mismatches_and_any_other_has_the_reason(
     encoding: Encoding, signature: str, reason: str
 ) -> None:
     scheme = Hmac(header="S", encoding=encoding)
-    with pytest.raises(Refused, match=f"^{reason}$"):
+    with pytest.raises(RefusedRequest, match=f"^{reason}$"):
         scheme.check([b"key"])(WebhookRequest(Headers([("S", signature)]), b"body"), NOW)
 
 
@@ -91,7 +92,7 @@ def test_a_missing_header_is_named(missing: str, reason: str) -> None:
     scheme = Hmac(header="S", payload="{id}.{timestamp}.{body}", id_header="I", timestamp_header="T", tolerance=5)
     headers = scheme.sign(b"key", UnsignedRequest(b"body", NOW, "id-1"))
     without = Headers([pair for pair in headers if pair[0] != missing])
-    with pytest.raises(Refused, match=f"^{reason}$"):
+    with pytest.raises(RefusedRequest, match=f"^{reason}$"):
         scheme.check([b"key"])(WebhookRequest(without, b"body"), NOW)
 
 
@@ -103,9 +104,9 @@ def test_each_of_several_headers_may_hold_the_signature_and_only_once() -> None:
     for first, second, third in ((good, bad, bad), (bad, good, bad), (bad, bad, good)):
         headers = [("s", first), ("s2", second), ("s3", third)]
         assert check(WebhookRequest(Headers(headers), b"body"), NOW).mac.hex() == good
-    with pytest.raises(Refused, match=r"^signature_mismatch$"):
+    with pytest.raises(RefusedRequest, match=r"^signature_mismatch$"):
         check(WebhookRequest(Headers([("S", bad), ("S2", bad), ("S3", bad)]), b"body"), NOW)
-    with pytest.raises(Refused, match=r"^ambiguous_signature$"):
+    with pytest.raises(RefusedRequest, match=r"^ambiguous_signature$"):
         check(WebhookRequest(Headers([("S", good), ("S2", good), ("S2", good)]), b"body"), NOW)
 
 
@@ -117,7 +118,7 @@ def test_a_sender_may_sign_its_url_and_its_body_in_a_second_form() -> None:
         signature = hmac.digest(b"key", message, "sha256").hex()
         try:
             check(WebhookRequest(Headers([("S", signature)]), b"body", "POST", "https://h.example/X"), NOW)
-        except Refused:
+        except RefusedRequest:
             return False
         return True
 
@@ -133,7 +134,7 @@ def test_a_key_signs_only_bodies_that_begin_as_the_senders_do() -> None:
     check = scheme.check([b"key"])
     for body in (b"{}", b"{"):
         assert check(WebhookRequest(Headers(scheme.sign(b"key", UnsignedRequest(body, NOW, ""))), body), NOW).mac
-    with pytest.raises(Refused, match=r"^signature_mismatch$"):
+    with pytest.raises(RefusedRequest, match=r"^signature_mismatch$"):
         check(WebhookRequest(Headers(scheme.sign(b"key", UnsignedRequest(b"[]", NOW, ""))), b"[]"), NOW)
 
 
@@ -149,9 +150,9 @@ def test_a_time_in_the_body_is_written_and_read_there() -> None:
     body = IN_BODY.embed(b"key", UnsignedRequest(b'{"a": 1, "time": 3}', NOW, ""))
     assert body == b'{"a":1,"time":1700000000750}'
     assert of_body(body, NOW + 5) == 1_700_000_000
-    with pytest.raises(Refused, match=r"^stale$"):
+    with pytest.raises(RefusedRequest, match=r"^stale$"):
         of_body(body, NOW + 5.001)
-    with pytest.raises(Refused, match=r"^future$"):
+    with pytest.raises(RefusedRequest, match=r"^future$"):
         of_body(body, NOW - 5.001)
 
 
@@ -167,7 +168,7 @@ def test_a_time_in_the_body_is_written_and_read_there() -> None:
     ],
 )
 def test_a_body_without_a_number_for_its_time_is_refused(body: bytes, reason: str) -> None:
-    with pytest.raises(Refused, match=f"^{reason}$"):
+    with pytest.raises(RefusedRequest, match=f"^{reason}$"):
         of_body(body)
 
 
@@ -185,13 +186,13 @@ def test_without_a_time_in_it_a_body_is_signed_as_it_is() -> None:
 def test_milliseconds_are_judged_to_the_millisecond() -> None:
     scheme = Hmac(header="S", payload="{timestamp}{body}", timestamp_header="T", unit="ms", tolerance=5)
     assert round_trip(scheme, now=NOW + 5) == 1_700_000_000
-    with pytest.raises(Refused, match="stale"):
+    with pytest.raises(RefusedRequest, match="stale"):
         round_trip(scheme, now=NOW + 5.001)
 
 
 def test_the_url_counts_where_it_is_signed() -> None:
     scheme = Hmac(header="S", payload="{url}{body}")
-    with pytest.raises(Refused, match="signature_mismatch"):
+    with pytest.raises(RefusedRequest, match="signature_mismatch"):
         round_trip(scheme, url="https://h.example/x", checked_url="http://h.example/x")
 
 
@@ -245,8 +246,21 @@ def test_base64_that_decodes_to_the_same_bytes_but_is_written_otherwise_is_refus
         value.replace("+", "-").replace("/", "_") + " ",
         value + "\n",
     ):
-        with pytest.raises(Refused, match="malformed_signature"):
+        with pytest.raises(RefusedRequest, match="malformed_signature"):
             scheme.check([b"k"])(WebhookRequest(Headers([("S", f"{other}\v")]), b""), NOW)
         if other != value:
-            with pytest.raises(Refused):
+            with pytest.raises(RefusedRequest):
                 scheme.check([b"k"])(WebhookRequest(Headers([("S", other)]), b""), NOW)
+
+
+def test_a_signature_in_capital_letters_has_a_reason_of_its_own() -> None:
+    headers = [(name, value.upper()) for name, value in sign("shopify", "s", b"{}", now=NOW, delivery_id="")]
+    assert reason_of("shopify", headers) in {"malformed_signature", "signature_mismatch"}  # base64
+    headers = [(name, value.upper()) for name, value in sign("linear", "s", b"{}", now=NOW, delivery_id="")]
+    assert reason_of("linear", headers) == "uppercase_signature"
+
+
+def reason_of(provider: str, headers: list[tuple[str, str]]) -> str:
+    with pytest.raises(RefusedRequest) as caught:
+        matched(provider, ["s"], headers, b"{}", now=NOW)
+    return caught.value.reason

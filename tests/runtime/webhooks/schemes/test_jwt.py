@@ -16,11 +16,10 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
 from runtime.webhooks.providers.jwt import JwtOptions
-from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.refusal import RefusedRequest
 from runtime.webhooks.schemes.jwt import Jwt
 from runtime.webhooks.schemes.scheme import CannotSign, KeyNeeded
-from runtime.webhooks.verification.verifier import prepare
-from tests.signatures import sign, verify
+from tests.signatures import prepare, sign, verify
 
 NOW = 1_700_000_000
 BODY = b'{"n": 1}'
@@ -53,7 +52,7 @@ def accepted(text: str, options: dict[str, object] = HS, *, secret: str = SECRET
 
 
 def reason(text: str, options: dict[str, object] = HS, *, secret: str = SECRET, now: float = NOW) -> str:
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(RefusedRequest) as caught:
         accepted(text, options, secret=secret, now=now)
     return caught.value.reason
 
@@ -195,7 +194,7 @@ def test_a_key_that_a_token_brings_along_is_not_looked_at() -> None:
         asked.append(url)
         return published(RSA)
 
-    with pytest.raises(Refused, match="signature_mismatch"):
+    with pytest.raises(RefusedRequest, match="signature_mismatch"):
         verify("jwt", [], bearer(forged), BODY, now=NOW, options={"jwks_url": URL}, keys=keys)
     assert asked == [URL]
     assert reason(forged, {"algorithms": ["RS256"]}, secret=pem(RSA)) == "signature_mismatch"
@@ -215,7 +214,7 @@ def published(*keys: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey, **more: obj
 def fetched(text: str, document: bytes | None, **options: object) -> str:
     try:
         verify("jwt", [], bearer(text), BODY, now=NOW, options={"jwks_url": URL, **options}, keys=lambda url: document)
-    except Refused as refused:
+    except RefusedRequest as refused:
         return refused.reason
     except KeyNeeded as needed:
         return needed.reason if (needed.url, needed.configured) == (URL, True) else "another URL"
@@ -288,7 +287,7 @@ def test_the_word_before_a_token_is_written_in_any_case_and_is_needed() -> None:
     for word in ("Bearer", "bearer", "BEARER"):
         assert verify("jwt", [SECRET], [("Authorization", f"{word} {token(GOOD)}")], BODY, now=NOW, options=HS).mac
     for value in (token(GOOD), f"Basic {token(GOOD)}", f"Bearer{token(GOOD)}"):
-        with pytest.raises(Refused, match="malformed_signature"):
+        with pytest.raises(RefusedRequest, match="malformed_signature"):
             verify("jwt", [SECRET], [("Authorization", value)], BODY, now=NOW, options=HS)
     options = {**HS, "header": "X-Token"}
     assert verify("jwt", [SECRET], [("X-Token", token(GOOD))], BODY, now=NOW, options=options).mac
@@ -349,9 +348,9 @@ def test_a_key_as_json_is_taken_by_its_id() -> None:
         return [("Plaid-Verification", token(claims, EC, "ES256", kid=kid))]
 
     assert verify("plaid", [json.dumps(key)], sent(str(key["kid"])), BODY, now=NOW).timestamp == NOW
-    with pytest.raises(Refused, match="signature_mismatch"):
+    with pytest.raises(RefusedRequest, match="signature_mismatch"):
         verify("plaid", [json.dumps(key)], sent("another"), BODY, now=NOW)
-    with pytest.raises(Refused, match="stale"):
+    with pytest.raises(RefusedRequest, match="stale"):
         verify("plaid", [json.dumps(key)], sent(str(key["kid"])), BODY, now=NOW + 301)
 
 
@@ -364,7 +363,7 @@ def test_google_is_believed_only_about_the_account_that_was_named() -> None:
         headers = bearer(token({**claims, **changes}, RSA, "RS256", kid="k0"))
         try:
             verify("google-pubsub", [], headers, BODY, now=NOW, options=options, keys=lambda _: published(RSA))
-        except Refused as refused:
+        except RefusedRequest as refused:
             return refused.reason
         return "accepted"
 

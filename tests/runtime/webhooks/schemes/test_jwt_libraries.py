@@ -15,7 +15,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.refusal import RefusedRequest
 from tests.contracts.provider_cases import certificate
 from tests.signatures import verify
 
@@ -137,7 +137,7 @@ def here(token: str) -> bool:
     headers = [("Authorization", f"Bearer {token}")]
     try:
         verify("google-pubsub", [], headers, BODY, now=time.time(), options=options, keys=lambda url: document)
-    except Refused:
+    except RefusedRequest:
         return False
     return True
 
@@ -156,24 +156,17 @@ JUDGES = {
 }
 
 
-@pytest.mark.parametrize("name", TOKENS)
 @pytest.mark.parametrize("library", JUDGES)
-def test_a_token_is_judged_as_by_others_or_the_difference_is_written_down(library: str, name: str) -> None:
-    judge, token = JUDGES[library], TOKENS[name]()
-    try:
-        theirs = bool(judge.takes(token))
-    except Exception:
-        theirs = False  # each library has its own exceptions for refusals
-    ours = here(token)
-    if name in judge.lax:
-        assert (theirs, ours) == (True, False), judge.lax[name]
-    elif name in judge.strict:
-        assert (theirs, ours) == (False, True), judge.strict[name]
-    else:
-        assert theirs == ours, "(theirs, ours)"
-
-
-def test_what_google_sends_is_taken_by_all() -> None:
-    token = TOKENS["as it is sent"]()
-    assert here(token)
-    assert all(judge.takes(token) for judge in JUDGES.values())
+def test_a_token_is_judged_as_by_others_or_the_difference_is_written_down(library: str) -> None:
+    judge, others = JUDGES[library], {}
+    for name, make in TOKENS.items():
+        token = make()
+        try:
+            theirs = bool(judge.takes(token))
+        except Exception:
+            theirs = False  # each library has its own exceptions for refusals
+        ours = here(token)
+        expected = (name not in judge.strict, name in judge.strict) if name in {*judge.lax, *judge.strict} else None
+        if (theirs, ours) != (expected or (theirs, theirs)) or (name == "as it is sent" and not ours):
+            others[name] = theirs, ours
+    assert others == {}, "(theirs, ours)"

@@ -10,11 +10,10 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa, utils
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from runtime.webhooks.keys.public_key import ed25519_key, p256_key
-from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.refusal import RefusedRequest
 from runtime.webhooks.schemes.public_key import PublicKey
 from runtime.webhooks.schemes.scheme import CannotSign
-from runtime.webhooks.verification.verifier import prepare
-from tests.signatures import sign, verify
+from tests.signatures import prepare, sign, verify
 
 NOW = 1_700_000_000
 BODY = b'{"type":2,"id":"1"}'
@@ -121,7 +120,7 @@ def test_bytes_that_are_no_signature_are_refused(length: int) -> None:
     for provider, key in (("sendgrid", P256), ("telnyx", ED25519)):
         headers = signed(provider, pem(key))
         wrong = [*headers[:-1], (headers[-1][0], base64.b64encode(b"\x30" * length).decode() or "=")]
-        with pytest.raises(Refused) as caught:
+        with pytest.raises(RefusedRequest) as caught:
             verify(provider, [pem(key)], wrong, BODY, now=NOW)
         assert caught.value.shown == "invalid_signature"
 
@@ -130,7 +129,7 @@ def test_digits_cannot_wander_from_the_body_into_the_timestamp() -> None:
     body = b"17 things"
     headers = sign("discord", pem(ED25519), body, now=NOW, delivery_id="d1")
     moved = [(name, value + "1" if name == "X-Signature-Timestamp" else value) for name, value in headers]
-    with pytest.raises(Refused, match="future"):
+    with pytest.raises(RefusedRequest, match="future"):
         verify("discord", [pem(ED25519)], moved, b"7 things", now=NOW)
 
 
@@ -145,7 +144,7 @@ def test_the_asymmetric_and_the_symmetric_half_of_standard_webhooks_never_stand_
     public_key = "whpk_" + base64.b64encode(RAW).decode()
     # An attacker who uses the public key as the key of an HMAC.
     forged = sign("standard-webhooks", "whsec_" + base64.b64encode(RAW).decode(), BODY, now=NOW, delivery_id="d1")
-    with pytest.raises(Refused, match="malformed_signature"):
+    with pytest.raises(RefusedRequest, match="malformed_signature"):
         verify("standard-webhooks", [public_key], forged, BODY, now=NOW)
     rightly = sign("standard-webhooks", pem(ED25519), BODY, now=NOW, delivery_id="d1")
     assert verify("standard-webhooks", [public_key], rightly, BODY, now=NOW).delivery_id == "d1"

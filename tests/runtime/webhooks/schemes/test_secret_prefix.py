@@ -3,12 +3,11 @@ from __future__ import annotations
 import pytest
 
 from runtime.webhooks.providers import PROVIDERS
-from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.refusal import RefusedRequest
 from runtime.webhooks.schemes.hmac import Hmac
 from runtime.webhooks.schemes.secret_prefix import SecretPrefixScheme
 from runtime.webhooks.schemes.token import Token
-from runtime.webhooks.verification.verifier import prepare
-from tests.signatures import sign, verify
+from tests.signatures import prepare, sign, verify
 
 NOW = 1_700_000_000
 BODY = b'{"object_kind":"push"}'
@@ -27,12 +26,12 @@ def test_the_secret_decides_how_requests_are_verified() -> None:
 
 
 def test_a_request_never_chooses_the_weaker_way() -> None:
-    with pytest.raises(Refused, match="missing_signature"):
+    with pytest.raises(RefusedRequest, match="missing_signature"):
         verify("gitlab", [SIGNING], [("X-Gitlab-Token", SIGNING)], BODY, now=NOW)
-    with pytest.raises(Refused, match="missing_signature"):
+    with pytest.raises(RefusedRequest, match="missing_signature"):
         verify("gitlab", [TOKEN], sent(SIGNING), BODY, now=NOW)
     both = [*sent(SIGNING), ("X-Gitlab-Token", SIGNING)]
-    with pytest.raises(Refused, match="signature_mismatch"):
+    with pytest.raises(RefusedRequest, match="signature_mismatch"):
         verify("gitlab", [SIGNING], both, BODY + b" ", now=NOW)
 
 
@@ -41,9 +40,9 @@ def test_while_one_is_changed_for_the_other_each_is_taken_with_its_own() -> None
     assert isinstance(prepare("gitlab", secrets).provider.scheme, SecretPrefixScheme)
     assert verify("gitlab", secrets, sent(TOKEN), BODY, now=NOW).secret_index == 0
     assert verify("gitlab", secrets, sent(SIGNING), BODY, now=NOW).secret_index == 1
-    with pytest.raises(Refused, match="signature_mismatch"):
+    with pytest.raises(RefusedRequest, match="signature_mismatch"):
         verify("gitlab", secrets, sent("another token"), BODY, now=NOW)
-    with pytest.raises(Refused, match="missing_signature"):
+    with pytest.raises(RefusedRequest, match="missing_signature"):
         verify("gitlab", secrets, [], BODY, now=NOW)
 
 

@@ -13,7 +13,7 @@ import pytest
 from runtime.database.connection import Database
 from runtime.webhooks.providers import PROVIDERS
 from runtime.webhooks.receiving.admission import Admission
-from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.refusal import RefusedRequest
 from tests.clocks import ManualClock
 from tests.runtime.http.memory import play
 from tests.runtime.webhooks.candidates import candidate
@@ -57,7 +57,7 @@ def test_the_verdict_is_the_vectors(row: dict[str, Any]) -> None:
     if row["expect"] == "valid":
         run()
     else:
-        with pytest.raises(Refused):
+        with pytest.raises(RefusedRequest):
             run()
 
 
@@ -68,7 +68,7 @@ async def received(row: dict[str, Any], database: Database) -> bool:
     ((head, _),) = (await play("\r\n".join((*lines, "", "")).encode())).taken
     try:
         verified = verify(row["provider"], [row["secret"]], list(head.pairs), body, now=row["time"])
-    except Refused:
+    except RefusedRequest:
         return False
     tolerance = PROVIDERS[row["provider"]].scheme.tolerance
     timed = verified.timestamp is not None and tolerance is not None

@@ -7,8 +7,8 @@ from itertools import product
 
 import pytest
 
-from runtime.webhooks.request.refusal import Refused
-from runtime.webhooks.schemes.template import Signed, Template
+from runtime.webhooks.request.refusal import RefusedRequest
+from runtime.webhooks.schemes.template import Template, TemplateValues
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from runtime.webhooks.schemes.template import Signed, Template
     ],
 )
 def test_a_template_is_filled_with_what_was_sent(text: str, filled: bytes) -> None:
-    values = Signed(b"B%s\xff", timestamp="17", id="a", url="https://h/", method="POST")
+    values = TemplateValues(b"B%s\xff", timestamp="17", id="a", url="https://h/", method="POST")
     assert Template(text).compile()(values) == filled
 
 
@@ -53,16 +53,16 @@ def test_a_template_that_means_nothing_says_why(text: str, wrong: str) -> None:
 
 def test_the_border_behind_an_id_cannot_be_moved() -> None:
     fill = Template("{id}.{body}").compile()
-    assert fill(Signed(b"b.c", id="a")) == b"a.b.c"
-    with pytest.raises(Refused, match="malformed_id"):
-        fill(Signed(b"c", id="a.b"))
+    assert fill(TemplateValues(b"b.c", id="a")) == b"a.b.c"
+    with pytest.raises(RefusedRequest, match="malformed_id"):
+        fill(TemplateValues(b"c", id="a.b"))
 
 
 def test_the_border_before_an_id_cannot_be_moved() -> None:
     fill = Template("{body}.{id}").compile()
-    assert fill(Signed(b"limit=1.5&to=bob", id="evt_12")) == b"limit=1.5&to=bob.evt_12"
-    with pytest.raises(Refused, match="malformed_id"):
-        fill(Signed(b"limit=1", id="5&to=bob.evt_12"))
+    assert fill(TemplateValues(b"limit=1.5&to=bob", id="evt_12")) == b"limit=1.5&to=bob.evt_12"
+    with pytest.raises(RefusedRequest, match="malformed_id"):
+        fill(TemplateValues(b"limit=1", id="5&to=bob.evt_12"))
 
 
 _TIMES = ("1700000000", "1700000001")
@@ -83,8 +83,8 @@ def _readings(text: str) -> Iterator[tuple[bytes, tuple[str, str, str]]]:
     for body in _TEXTS:
         for identity in _TEXTS if "id" in template.fields else [""]:
             for time in _TIMES if "timestamp" in template.fields else [""]:
-                with suppress(Refused):
-                    yield fill(Signed(body.encode(), time, identity)), (body, identity, time)
+                with suppress(RefusedRequest):
+                    yield fill(TemplateValues(body.encode(), time, identity)), (body, identity, time)
 
 
 def test_no_signed_text_of_any_template_can_be_cut_into_other_parts() -> None:
@@ -98,6 +98,14 @@ def test_no_signed_text_of_any_template_can_be_cut_into_other_parts() -> None:
             assert seen.setdefault(filled, values) == values, text
 
 
+def test_an_id_without_a_separator_ends_where_its_time_begins() -> None:
+    template = Template("{id}{timestamp}{body}", ":")
+    fill, time = template.compile(), "2023-11-14T22:13:20Z"
+    assert fill(TemplateValues(b"{}", time, "a-1")) == b"a-12023-11-14T22:13:20Z{}"
+    with pytest.raises(RefusedRequest, match="malformed_id"):
+        fill(TemplateValues(b"{}", time, f"a-1{time}{{"))
+
+
 def test_an_id_that_is_not_text_is_refused() -> None:
-    with pytest.raises(Refused, match="malformed_id"):
-        Template("{id}.{body}").compile()(Signed(b"", id="\udcff"))
+    with pytest.raises(RefusedRequest, match="malformed_id"):
+        Template("{id}.{body}").compile()(TemplateValues(b"", id="\udcff"))

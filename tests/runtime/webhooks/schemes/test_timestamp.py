@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.refusal import RefusedRequest
 from runtime.webhooks.schemes.timestamp import check_fresh, read_time, read_timestamp, write_time
 
 
@@ -17,7 +17,7 @@ def test_a_canonical_integer_is_read(number: int) -> None:
 def test_any_other_text_is_refused(text: str) -> None:
     try:
         number = read_timestamp(text)
-    except Refused as refused:
+    except RefusedRequest as refused:
         assert refused.reason == "malformed_timestamp"  # noqa: PT017 - either outcome is right
     else:
         assert str(number) == text
@@ -25,16 +25,16 @@ def test_any_other_text_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["1" * 16, "٣", "²", "1\n", "-0", "00"])
 def test_texts_that_look_like_numbers_are_refused(text: str) -> None:
-    with pytest.raises(Refused, match="malformed_timestamp"):
+    with pytest.raises(RefusedRequest, match="malformed_timestamp"):
         read_timestamp(text)
 
 
 def test_both_bounds_of_the_tolerance_are_inside() -> None:
     check_fresh(1000, 1300, 300)
     check_fresh(1300, 1000, 300)
-    with pytest.raises(Refused, match="stale"):
+    with pytest.raises(RefusedRequest, match="stale"):
         check_fresh(1000, 1300.5, 300)
-    with pytest.raises(Refused, match="future"):
+    with pytest.raises(RefusedRequest, match="future"):
         check_fresh(1300.5, 1000, 300)
 
 
@@ -54,7 +54,7 @@ def test_times_as_text_are_read_in_any_zone_and_to_the_fraction() -> None:
 
 @given(st.text())
 def test_any_other_text_is_no_time(text: str) -> None:
-    with pytest.raises(Refused, match="malformed_timestamp"):
+    with pytest.raises(RefusedRequest, match="malformed_timestamp"):
         read_time(text, "rfc3339")
 
 
@@ -66,7 +66,7 @@ def test_any_other_text_is_no_time(text: str) -> None:
 def test_texts_that_name_no_moment_are_refused(text: str) -> None:
     try:
         moment = read_time(text, "rfc3339")
-    except Refused as refused:
+    except RefusedRequest as refused:
         assert refused.reason == "malformed_timestamp"  # noqa: PT017 - a time long ago is valid, too
     else:
         assert moment < 0

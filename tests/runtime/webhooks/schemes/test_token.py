@@ -10,18 +10,16 @@ import pytest
 from runtime.agents.delivery_summary import describe
 from runtime.webhooks.providers import PROVIDERS
 from runtime.webhooks.request.headers import Headers
-from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.refusal import RefusedRequest
 from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.schemes.token import without
-from runtime.webhooks.verification.signing import sign_request
-from runtime.webhooks.verification.verifier import prepare
-from tests.signatures import sign, verify
+from tests.signatures import prepare, sign, sign_request, verify
 
 NOW = 1_700_000_000
 
 
 def refused(provider: str, secret: str, headers: list[tuple[str, str]], body: bytes = b"{}", **more: object) -> str:
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(RefusedRequest) as caught:
         verify(provider, [secret], headers, body, now=NOW, **more)  # type: ignore[arg-type]
     return caught.value.reason
 
@@ -140,7 +138,7 @@ def test_okta_gets_its_challenge_back_once_it_asks_by_get() -> None:
     assert answer is not None
     assert json.loads(answer.body) == {"verification": "a9f-3.x_Z="}  # type: ignore[attr-defined]
     assert answer_to("abc", "POST") is None
-    with pytest.raises(Refused):
+    with pytest.raises(RefusedRequest):
         answer_to("<script>")
 
 
@@ -200,3 +198,25 @@ def test_a_secret_that_is_no_name_and_password_is_an_error(secret: str) -> None:
     with pytest.raises(ValueError) as caught:  # noqa: PT011
         prepare("basic", [secret])
     assert secret not in str(caught.value)
+
+
+def test_a_token_in_the_url_is_one_parameter_of_the_query() -> None:
+    options = {"parameter": "key"}
+
+    def received(query: str) -> int:
+        return verify("token", ["old", "a b+c"], [], b"{}", now=NOW, query=query, options=options).secret_index
+
+    assert (received("key=old"), received("x=1&key=a%20b%2Bc"), received("key=a+b%2Bc")) == (0, 1, 1)
+    for query, reason in (
+        ("", "missing_signature"),
+        ("key=", "missing_signature"),
+        ("Key=old", "missing_signature"),
+        ("key=old&key=old", "missing_signature"),
+        ("key=ol", "signature_mismatch"),
+        ("key=old%00", "signature_mismatch"),
+        ("key=%FFold", "missing_signature"),
+    ):
+        with pytest.raises(RefusedRequest, match=reason):
+            received(query)
+    with pytest.raises(RefusedRequest, match="missing_signature"):
+        verify("token", ["old"], [("X-Webhook-Token", "old")], b"{}", now=NOW, options=options)

@@ -8,11 +8,10 @@ from hypothesis import strategies as st
 
 from runtime.secrets.secret import Secret
 from runtime.webhooks.request.headers import Headers
-from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.refusal import RefusedRequest
 from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.verification.secret_rotation import index_secrets
-from runtime.webhooks.verification.verifier import prepare
-from tests.signatures import sign
+from tests.signatures import prepare, sign
 
 MOMENTS = st.one_of(st.none(), st.integers(1, 6).map(float))
 
@@ -25,7 +24,7 @@ def matches(secrets: list[Secret], key: Secret, now: float, places: list[int] | 
     headers = Headers(sign("github", key, b"{}", now=now, delivery_id="1", event="push"))
     try:
         return prepare("github", secrets, places=places).check(WebhookRequest(headers, b"{}"), now).secret_index
-    except Refused:
+    except RefusedRequest:
         return None
 
 
@@ -56,7 +55,7 @@ def test_one_prepared_check_follows_the_clock_there_and_back() -> None:
     check = prepare("github", [new, old]).check
     request = WebhookRequest(Headers(sign("github", old, b"{}", now=0, delivery_id="1", event="push")), b"{}")
     assert check(request, 50.0).secret_index == 1
-    with pytest.raises(Refused):
+    with pytest.raises(RefusedRequest):
         check(request, 150.0)
     assert check(request, 50.0).secret_index == 1
 

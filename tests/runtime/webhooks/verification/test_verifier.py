@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from runtime.secrets.secret import Secret
 from runtime.webhooks.providers import PROVIDERS
 from runtime.webhooks.request.headers import Headers
-from runtime.webhooks.request.refusal import Refused
+from runtime.webhooks.request.refusal import RefusedRequest
 from runtime.webhooks.request.request import WebhookRequest
-from runtime.webhooks.verification.verifier import prepare, prepare_unverified
+from runtime.webhooks.verification.verifier import prepare_unverified
 from tests.contracts.provider_cases import CASES, URL, Case
-from tests.signatures import sign, verify
+from tests.signatures import prepare, sign, verify
 
 NOW = 1_700_000_000
 NAMES = (
@@ -79,13 +79,13 @@ def test_what_was_signed_is_identified_and_greeted_without_a_fault(
     request = WebhookRequest(Headers([*own, *rest]), body, "POST", URL, "", case.keys)
     try:
         match = verifier.check(request, NOW)
-    except Refused as refused:
+    except RefusedRequest as refused:
         # A sender whose bodies have a fixed beginning signs no others.
         assert refused.reason == "signature_mismatch"  # noqa: PT017
         assume(False)
     payload = verifier.payload(request)
     verifier.handshake_response(request, payload, signed=True)
-    with contextlib.suppress(Refused):
+    with contextlib.suppress(RefusedRequest):
         verified = verifier.identify(match, request, payload)
         for text in (verified.event, verified.delivery_id):
             assert text is None or (text.isprintable() and 0 < len(text) <= 255)
@@ -113,7 +113,7 @@ def test_a_preset_takes_no_options() -> None:
 
 def test_a_string_in_place_of_a_list_is_one_secret_and_not_its_letters() -> None:
     headers = sign("github", "s", b"{}", now=NOW, delivery_id="d")
-    with pytest.raises(Refused):
+    with pytest.raises(RefusedRequest):
         verify("github", "secret", headers, b"{}", now=NOW)
     assert verify("github", "s", headers, b"{}", now=NOW).secret_index == 0
 
@@ -139,14 +139,14 @@ def test_a_refusal_says_the_same_whatever_part_of_the_signature_is_wrong() -> No
         ([*good, good[2]], NOW),
         (sign("slack", "other", b"{}", now=NOW, delivery_id="d"), NOW + 10_000),
     ):
-        with pytest.raises(Refused) as caught:
+        with pytest.raises(RefusedRequest) as caught:
             verify("slack", ["s"], headers, b"{}", now=now)
         answers.add((caught.value.status, caught.value.shown, caught.value.message))
     assert answers == {(401, "invalid_signature", "the request's signature is not valid")}
 
 
 def test_unverified_accepts_everything_and_says_that_nothing_matched() -> None:
-    verifier = prepare_unverified("github")
+    verifier = prepare_unverified(PROVIDERS["github"])
     request = WebhookRequest(Headers([("X-GitHub-Event", "push"), ("X-GitHub-Delivery", "d")]), b"{}")
     verified = verifier.identify(verifier.check(request, NOW), request, verifier.payload(request))
     assert (verified.mac, verified.timestamp, verified.secret_index) == (b"", None, -1)

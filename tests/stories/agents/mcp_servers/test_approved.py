@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 import pytest
@@ -96,11 +97,17 @@ def test_a_server_is_used_after_it_was_approved_and_until_it_changes(tmp_path: P
 
         shown = approve(daemon)
         assert "secret://env/A_TOKEN" in shown
-        assert "raw.echo(text)\n    Does echo.\n    text: What it is about.\n" in shown
+        assert "raw.echo(text)\n    Does echo.\n    {\n" in shown
         assert "approved raw with" in shown
         assert (tmp_path / ".symbi/mcp-approvals.json").stat().st_mode & 0o777 == 0o600
         call = called(daemon, model, "raw_echo", text="hello")
         assert (call["status"], json.loads(call["output"])) == ("ok", {"text": "echo: hello"})
+        # What a model reads is what the person has seen, to the letter.
+        read = [each["function"] for each in model.bodies[-1]["tools"] if each["function"]["name"].startswith("raw_")]
+        assert read
+        for each in read:
+            schema = indent(json.dumps(each["parameters"], ensure_ascii=False, indent=2), "    ")
+            assert f"    {each['description']}\n{schema}\n" in shown
         env = json.loads(json.loads(called(daemon, model, "raw_env")["output"])["text"])
         assert env.keys() <= {"PATH", "HOME", "LANG", "LC_CTYPE", "A_TOKEN"}
         assert env["A_TOKEN"] == "[secret]"
@@ -130,6 +137,16 @@ def test_a_server_that_dies_is_the_error_of_a_call_and_comes_back(tmp_path: Path
 
 
 @LONG
+def test_a_tool_that_cannot_be_read_is_named_where_a_person_looks(tmp_path: Path, model: ScriptedModel) -> None:
+    write_program(tmp_path, program(model, raw("odd")))
+    with running(tmp_path, "program", A_TOKEN=SECRET) as daemon:
+        approve(daemon)
+        assert called(daemon, model, "raw_good")["status"] == "ok"
+        shown = [daemon.symbi("mcp-server", *each).stdout for each in (("list",), ("tools", "raw"))]
+        shown.append(readiness(daemon)[1])
+    assert all("text: its schema is not one of an object" in " ".join(each.split()) for each in shown)
+
+
 def test_tools_that_change_are_not_offered_until_they_are_approved_again(tmp_path: Path, model: ScriptedModel) -> None:
     write_program(tmp_path, program(model, raw()))
     with running(tmp_path, "program", A_TOKEN=SECRET) as daemon:
@@ -221,7 +238,7 @@ def test_a_server_that_does_not_list_its_tools_ends_a_command_in_time(tmp_path: 
     with running(tmp_path, "program", A_TOKEN=SECRET) as daemon:
         done = daemon.symbi("mcp-server", "approve", "raw", "--yes", A_TOKEN=SECRET)
     assert done.returncode == 1
-    assert "raw is away: it did not list its tools within 1 s after its start" in done.stderr
+    assert "raw is away: it did not list its tools within 1 second after its start" in done.stderr
 
 
 @LONG

@@ -46,8 +46,8 @@ agent reviewer {{
     thread delivery
 }}
 """
-KINDS = ["message", "message", "tool_call", "tool_output", "message"]
-"""Of the messages of a thread."""
+KINDS = ["message", "message", "function_call", "function_call_output", "message"]
+"""Of the items of a thread."""
 OUTPUT = "status of the output"
 TOLD = [
     ("agent.typing", None),
@@ -126,7 +126,7 @@ class Story:
 
     def run(self, daemon: Daemon) -> dict[str, Any]:
         """Return the newest run, unless it was checked; empty if there is none."""
-        found = self.shown(daemon, "agent", "runs", "--tail", "1").get("runs")
+        found = self.shown(daemon, "agent", "runs", "--limit", "1").get("runs")
         return dict(found[0]) if found and found[0]["run"] != self.checked else {}
 
     def ended(self, daemon: Daemon) -> bool:
@@ -140,11 +140,11 @@ class Story:
         self.checked = run["run"]
         assert run["ended"] == "answered", run
         messages = self._messages(daemon, run["thread"])
-        assert [message["kind"] for message in messages] == KINDS
-        [call], [output] = messages[2]["parts"], messages[3]["parts"]
-        status, says = str(output["status"]), conclusion(number, output["status"])
-        assert (output["call_id"], status in ("ok", "unknown")) == (call["id"], True), output
-        assert messages[4]["parts"][0]["text"] == says
+        assert [message["type"] for message in messages] == KINDS
+        call, output = messages[2], messages[3]
+        status, says = str(output["outcome"]), conclusion(number, output["outcome"])
+        assert (output["call_id"], status in ("ok", "unknown")) == (call["call_id"], True), output
+        assert messages[4]["content"][0]["text"] == says
         assert self.written(number) in ((1,) if status == "ok" else (0, 1))
         asked = self.shown(daemon, "agent", "pending", "--all")["approvals"]
         assert [each["state"] for each in asked if each["run_id"] == run["run"]] == ["approved"]
@@ -169,7 +169,7 @@ class Story:
 
     def _messages(self, daemon: Daemon, thread: str) -> list[dict[str, Any]]:
         lines = daemon.symbi("thread", "export", thread, **self.given).stdout.splitlines()
-        return [message for message in map(json.loads, lines) if "position" in message]
+        return [message for message in map(json.loads, lines) if "type" in message]
 
     def shown(self, daemon: Daemon, *arguments: str) -> dict[str, Any]:
         done = daemon.symbi(*arguments, "--json", **self.given)
@@ -220,7 +220,7 @@ def test_a_call_in_which_the_daemon_ends_is_not_known_and_not_repeated(
     tmp_path: Path, model: ScriptedModel, when: str, written: int, end: signal.Signals
 ) -> None:
     story = Story(tmp_path, model, {})
-    with story.daemon(SYMBIONT_DRAIN_SECONDS="0") as daemon:
+    with story.daemon(SYMBIONT_DRAIN_TIMEOUT="0s") as daemon:
         story.approve_server(daemon)
         story.hold(daemon, 1, when)
         daemon.process.send_signal(end)

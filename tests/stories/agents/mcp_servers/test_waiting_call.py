@@ -71,9 +71,9 @@ def without_server(text: str) -> str:
 def output(story: Story, daemon: Daemon) -> dict[str, Any]:
     """Return the output of the call of the newest run, once it has ended."""
     run = until(lambda: run if (run := story.run(daemon)).get("ended") else None, what="the end of the run")
-    messages = story.shown(daemon, "thread", "show", run["thread"])["last_messages"]
-    [part] = [part for message in messages if message["kind"] == "tool_output" for part in message["parts"]]
-    return dict(part)
+    messages = story.shown(daemon, "thread", "show", run["thread"])["items"]
+    [item] = [item for item in messages if item["type"] == "function_call_output"]
+    return {**item, "status": item["outcome"], "text": item["output"]}
 
 
 @pytest.mark.parametrize("what", [("--user", "owner"), ("--all",), ("--master", "--yes")], ids=lambda what: what[0])
@@ -195,8 +195,8 @@ def test_the_budget_is_used_up_when_a_person_approves(tmp_path: Path, model: Scr
 
 
 def test_the_deadline_passes_while_no_daemon_runs(tmp_path: Path, model: ScriptedModel) -> None:
-    story = Story(tmp_path, model, {"SYMBIONT_CONFIRM_SECONDS": "60"})
-    with story.daemon(SYMBIONT_CONFIRM_SECONDS="2") as daemon:
+    story = Story(tmp_path, model, {"SYMBIONT_CONFIRM_TIMEOUT": "60s"})
+    with story.daemon(SYMBIONT_CONFIRM_TIMEOUT="2s") as daemon:
         approval = asked(story, daemon)
     with story.daemon() as daemon:
         found = output(story, daemon)

@@ -17,7 +17,17 @@ from runtime.search.index import open_index
 from runtime.search.index.index import Index
 from tests.lanes import LONG
 from tests.runtime.search.index.checker import agree
-from tests.runtime.search.index.entries import DIMENSION, EVERYTHING, embed, everything, near, said, talk, vector
+from tests.runtime.search.index.entries import (
+    DIMENSION,
+    EVERYTHING,
+    append,
+    embed,
+    everything,
+    near,
+    said,
+    talk,
+    vector,
+)
 
 pytestmark = LONG
 
@@ -104,9 +114,9 @@ def statement(*sql: str) -> Callable[[Path], None]:
         garbage, zeros, cut_short, cut_to_a_page, cut_in_the_header, scribbled,
         statement("PRAGMA user_version = 7000"),
         statement("DROP TABLE vectors"),
-        statement("ALTER TABLE entries RENAME said TO tells"),
-        statement("UPDATE entries SET said = x'c1' WHERE key = 3"),
-        statement("UPDATE entries SET place = x'' WHERE key = 3"),
+        statement("ALTER TABLE entries RENAME content TO other"),
+        statement("UPDATE entries SET content = x'c1' WHERE key = 3"),
+        statement("UPDATE entries SET position = x'' WHERE key = 3"),
         statement("DELETE FROM words_docsize WHERE id = 3"),
         statement("DELETE FROM entries WHERE key = 3"),
         statement("UPDATE vectors SET vector = x'00' WHERE key = 3"),
@@ -147,7 +157,7 @@ async def test_a_file_that_is_damaged_while_it_is_used_is_made_anew_and_that_is_
             case "put":
                 await index.put("log", "reviewer", "2", talk("one", *TEXTS))
             case "grow":
-                assert not await index.grow("log", "reviewer", "1", "2", talk("one", start=300))
+                assert not await append(index, "log", "reviewer", "1", "2", talk("one", start=300))
             case "embed":
                 await index.use_model("another", DIMENSION)
                 await embed(index)

@@ -126,7 +126,7 @@ async def test_token_bits_of_what_is_dropped_changed_or_left_out_are_overwritten
     await index.put("a", "reviewer", "1", [said(1, "one"), said(2, "two"), said(3, "three")])
     await index.put("b", "reviewer", "1", [said(4, "four")])
     waiting = await index.pending(10)
-    await index.embedded(
+    await index.embed(
         [(one, np.ones(8, np.float32)) for one in waiting], [f"bits of {one.text};".encode() for one in waiting]
     )
     await index.put("a", "reviewer", "2", [said(1, "eins"), said(3, "three")])
@@ -167,7 +167,7 @@ async def test_not_a_word_is_left_after_many_changes_of_all_kinds(index: Index, 
                 entries[at : at + 1] = [] if what < 0.75 else [replace(made(), id=old.id)]
         await index.put(part, "reviewer", str(revision), entries)
         waiting = await index.pending(500)
-        await index.embedded(
+        await index.embed(
             [(one, np.ones(8, np.float32)) for one in waiting], [one.text[: TAIL * 2].encode() * 9 for one in waiting]
         )
     assert len(gone) > 500
@@ -233,7 +233,7 @@ async def test_a_sealed_index_holds_no_word_text_or_vector_at_any_time(file: Pat
     await index.use_model("model-of-the-vectors", 8, "version-of-the-bits")
     for number, word in enumerate(words):
         await index.put(f"part-{number}", "reviewer", "1", [said(number, word)])
-        await index.embedded([(one, vector) for one in await index.pending(10)], [b"the bits of the tokens"])
+        await index.embed([(one, vector) for one in await index.pending(10)], [b"the bits of the tokens"])
         assert left(file, [*words, "reviewer", "entries", "model-of-the-vectors", "of-the-bits", "the bits of"]) == []
     assert (vector / np.linalg.norm(vector)).astype(np.float32).tobytes() not in stored(file)
     assert {path.name for path in file.parent.iterdir()} >= {"memory.db", "memory.db-wal"}
@@ -247,7 +247,7 @@ async def test_a_sealed_index_is_there_again_with_its_vectors_under_another_key_
     index = await open_index(None, file, {}, key=KEY)
     await index.use_model("m", 8, "bits")
     await index.put("a", "reviewer", "1", [said(1, "okapi"), said(2, "basalt")])
-    await index.embedded([(one, np.ones(8, np.float32)) for one in await index.pending(10)], [b"1", b"2"])
+    await index.embed([(one, np.ones(8, np.float32)) for one in await index.pending(10)], [b"1", b"2"])
     await index.reseal(OTHER_KEY)
     assert (await index.stats()).tokenized == 2
     await index.close()

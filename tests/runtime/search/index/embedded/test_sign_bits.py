@@ -107,7 +107,7 @@ async def test_a_large_index_follows_changes_and_a_new_key(index: Index, tmp_pat
     assert await near(index, "question", limit=300) == exact(remaining, "question")
     await index.use_model("m2", 16)
     assert await near(index, "question") == []
-    assert await index.embedded([(one, vector(one.text, 16)) for one in await index.pending(300)]) == len(remaining)
+    assert await index.embed([(one, vector(one.text, 16)) for one in await index.pending(300)]) == len(remaining)
     found = await index.nearest(vector("another text", 16), EVERYTHING, 1)
     assert await ids(index, found) == ["id another text"]
 
@@ -139,7 +139,7 @@ async def test_vectors_that_another_process_replaced_by_those_of_another_model_a
     other = await opened(path)
     await other.use_model("m2", 16)
     waiting = await other.pending(300)
-    await other.embedded([(one, vector(one.text, 16)) for one in waiting[:200]])
+    await other.embed([(one, vector(one.text, 16)) for one in waiting[:200]])
     assert await near(index, "question") == []
     await index.drop(["none"])
     assert (index.rebuilt, (await index.stats()).model) == (0, "m2")

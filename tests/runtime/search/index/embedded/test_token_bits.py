@@ -1,9 +1,8 @@
-"""A file without token bits keeps its vectors and gets the bits; they are stored in little space."""
+"""Token bits in the file: processes agree about their version, and they are stored in little space."""
 
 from __future__ import annotations
 
 import contextlib
-import shutil
 import sqlite3
 from dataclasses import replace
 from pathlib import Path
@@ -12,15 +11,11 @@ import numpy as np
 import pytest
 
 from runtime.search.index import open_index
-from runtime.search.index.embedded import schema, token_bits
+from runtime.search.index.embedded import token_bits
 from runtime.search.index.embedded.access import Access
-from runtime.search.index.embedded.errors import DamagedIndex
 from runtime.search.index.embedded.index import EmbeddedIndex
-from runtime.search.index.embedded.index_file import IndexFile
-from runtime.search.index.embedded.sqlcipher import connect
 from runtime.search.index.index import Index
 from tests.runtime.search.index.checker import agree, key_of
-from tests.runtime.search.index.embedded.version_6 import make_version_6
 from tests.runtime.search.index.entries import (
     DIMENSION,
     TOKEN_BITS,
@@ -28,8 +23,6 @@ from tests.runtime.search.index.entries import (
     embed,
     embed_with_tokens,
     entry,
-    near,
-    said,
     talk,
     tokens,
 )
@@ -39,13 +32,12 @@ TEXTS = ("one", "two", "three")
 
 @pytest.fixture(params=["memory.db", "sealed.db"])
 async def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """Return the closed file of version 6 of an index with three entries, two of which have a vector."""
+    """Return the closed file of an index with three entries, two of which have a vector."""
     path = tmp_path / "index" / str(request.param)
     index = await opened(path, None)
     await index.put("log", "reviewer", "1", talk(*TEXTS))
     await embed(index, 2)
     await index.close()
-    make_version_6(path, key_of(path))
     return path
 
 
@@ -53,67 +45,6 @@ async def opened(path: Path, version: str | None = TOKEN_BITS) -> Index:
     index = await open_index(None, path, {}, key=key_of(path))
     await index.use_model("m", DIMENSION, version)
     return index
-
-
-async def is_upgraded(path: Path) -> None:
-    """Open it, find the entries and vectors of `path`, and add the rest."""
-    index = await opened(path)
-    try:
-        assert index.rebuilt == 0
-        assert await index.parts() == {"log": "1"}
-        assert (await index.stats()).embedded == 2
-        assert sorted(await near(index, "one")) == ["e1", "e2"]
-        assert await said(index, "one") == ["e0", "e1"]
-        assert await tokens(index, "e1", "e2") == [None, None]
-        assert [one.id for one in await index.pending(10)] == ["e0", "e2", "e1"]
-        assert await embed_with_tokens(index) == 3
-        assert await tokens(index, "e0", "e1", "e2") == [bits(text) for text in TEXTS]
-    finally:
-        await index.close()
-    assert agree(path) == 3
-
-
-async def test_a_file_of_version_6_keeps_its_vectors_and_gets_token_bits(path: Path) -> None:
-    await is_upgraded(path)
-    index = await opened(path)
-    assert await index.pending(10) == []
-    assert (await index.stats()).tokenized == 3
-    await index.close()
-
-
-async def test_an_upgrade_that_is_killed_is_done_at_the_next_start(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    copies = path.parent.parent / "in the middle", path.parent.parent / "after"
-    upgrade, prepare = schema.upgrade, IndexFile._prepare
-
-    def then_killed(connection: sqlite3.Connection) -> None:
-        upgrade(connection)
-        shutil.copytree(path.parent, copies[0])
-
-    def done(self: IndexFile) -> bool:
-        if not (changed := prepare(self)):
-            shutil.copytree(path.parent, copies[1], dirs_exist_ok=True)
-        return changed
-
-    monkeypatch.setattr(schema, "upgrade", then_killed)
-    monkeypatch.setattr(IndexFile, "_prepare", done)
-    await (await opened(path)).close()
-    shutil.rmtree(copies[1], ignore_errors=True)
-    await (await opened(path)).close()
-    monkeypatch.undo()
-    for copy in copies:
-        await is_upgraded(copy / path.name)
-
-
-async def test_an_older_file_of_version_6_that_lacks_a_table_is_made_anew(path: Path) -> None:
-    with contextlib.closing(connect(path, key_of(path), 10)) as connection:
-        connection.execute("DROP TABLE other_sources")
-        connection.commit()
-    with pytest.raises(DamagedIndex, match="tables are missing"):
-        IndexFile(path, key_of(path))
-    index = await opened(path)
-    assert await index.parts() == {}
-    assert index.rebuilt == 1
-    await index.close()
 
 
 async def test_a_second_process_sees_token_bits_and_their_version(path: Path) -> None:
@@ -177,7 +108,7 @@ async def test_pages_are_filled_although_the_newest_entries_come_first(tmp_path:
     await index.put("log", "reviewer", "1", talk(*["x"] * count))
     while waiting := await index.pending(64):
         vectors = np.random.default_rng(1).normal(size=(len(waiting), dimension)).astype(np.float32)
-        await index.embedded(list(zip(waiting, vectors, strict=True)), [bytes(1200)] * len(waiting))
+        await index.embed(list(zip(waiting, vectors, strict=True)), [bytes(1200)] * len(waiting))
     await index.close()
     with contextlib.closing(sqlite3.connect(tmp_path / "memory.db")) as connection:
         connection.execute("VACUUM INTO ?", (str(tmp_path / "compact.db"),))

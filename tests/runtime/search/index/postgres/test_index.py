@@ -1,17 +1,12 @@
-"""The index in PostgreSQL: the same hits as the embedded one, HNSW, the schema that it creates, and refusals."""
+"""The index in PostgreSQL: HNSW, the schema that it creates, and refusals."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
 import asyncpg
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -25,18 +20,15 @@ from runtime.errors import UsageError
 from runtime.search.entry import EntryFilter, IndexEntry
 from runtime.search.errors import IndexFailed
 from runtime.search.index import open_index
-from runtime.search.index.index import Index, Matched, Scored
-from runtime.search.index.postgres import hnsw, schema, sizes, vector_search
+from runtime.search.index.index import Index, ScoredEntries
+from runtime.search.index.postgres import schema, vector_search
 from runtime.search.index.postgres.index import PostgresIndex
-from runtime.search.index.postgres.options import PostgresOptions
-from runtime.search.index.postgres.stemming import spelled
 from runtime.secrets.secret import Secret
 from tests.lanes import examples
 from tests.runtime.search.index.entries import (
     DIMENSION,
     EVERYTHING,
     TOKEN_BITS,
-    WHEN,
     embed,
     entry,
     ids,
@@ -48,7 +40,6 @@ from tests.runtime.search.index.entries import vectors as vectors_of
 from tests.runtime.search.index.model import Plain, filters, steps
 from tests.runtime.search.index.postgres import postgres_server
 from tests.runtime.search.index.test_model import compare, take
-from tests.runtime.search.index.worker import WORDS
 
 Options = dict[str, Any]
 
@@ -75,62 +66,6 @@ async def asked(options: Options, statement: str, *values: Any) -> Any:
         await connection.close()
 
 
-def dialogue(count: int) -> list[IndexEntry]:
-    """Return entries of two agents and three users, in conversations, with words of any frequency."""
-    chance = np.random.default_rng(5)
-    texts = [" ".join(chance.choice(WORDS, size=1 + number % 9)) for number in range(count)]
-    return [
-        entry(
-            f"id{number:04}", f"{text} e-mail" if number % 7 == 0 else f"{text}, mail" if number % 5 == 0 else text,
-            agent="ab"[number % 2], user=f"u{number % 3}", time=WHEN + timedelta(hours=number), order=number,
-            group=f"talk {number // 40}" if number % 11 else "", author=[None, "Ann Lee", "Bob"][number % 3],
-            tags=("t",) if number % 4 == 0 else (), project="p" if number % 5 else None, part="ab"[number % 2],
-        )
-        for number, text in enumerate(texts)
-    ]  # fmt: skip
-
-
-async def filled(index: Index, entries: list[IndexEntry]) -> None:
-    """Put them, change some, delete some, and store a vector for most."""
-    await index.use_model("m", DIMENSION)
-    for part in sorted({one.part for one in entries}):
-        its = [one for one in entries if one.part == part]
-        await index.put(part, part, "1", [replace(one, text="river river") for one in its])
-        await index.put(part, part, "2", its[:-9])
-        await index.grow(part, part, "2", "3", its[-3:])
-    await embed(index, len(entries) - 20)
-
-
-async def test_one_question_finds_the_same_with_the_same_scores_as_in_the_embedded_index(index: Index) -> None:
-    embedded = await open_index(None, None, {})
-    for each in (index, embedded):
-        await filled(each, dialogue(240))
-
-    async def told(each: Index, found: Scored | Matched) -> dict[str, float]:
-        scores = dict(zip(await ids(each, found), found.scores.tolist(), strict=True))
-        shares = found.shares.tolist() if isinstance(found, Matched) else []
-        return scores | {f"{name}, share": share for name, share in zip(scores, shares, strict=False)}
-
-    questions = (["alpha"], ["zebra", "house", "may"], ["e-mail"], ["ann", "running", "e-mail", "2023"], ["nowhere"])
-    wanteds = (
-        EVERYTHING, EntryFilter(agent="a"), EntryFilter(user="u1"), EntryFilter(agent="b", user="u2", project="p"),
-        EntryFilter(tags_all=frozenset({"t"})), EntryFilter(since=WHEN + timedelta(days=5)),
-    )  # fmt: skip
-    try:
-        for wanted in wanteds:
-            for words in questions:
-                ours, theirs = [await told(each, await each.keyword(words, wanted, 1000)) for each in (index, embedded)]
-                assert ours == pytest.approx(theirs, rel=1e-5)
-            ours, theirs = [await told(each, await each.nearest(vector("?"), wanted, 50)) for each in (index, embedded)]
-            assert ours == pytest.approx(theirs, abs=1e-6)
-            assert list(ours) == list(theirs)
-            assert await index.authors(wanted) == await embedded.authors(wanted)
-        for agent, user in ((None, None), ("a", None), (None, "u1"), ("b", "u2")):
-            assert (await index.stats(agent, user))[:4] == (await embedded.stats(agent, user))[:4]
-    finally:
-        await embedded.close()
-
-
 @settings(max_examples=examples(5), deadline=None, suppress_health_check=list(HealthCheck))
 @given(taken=st.lists(steps, max_size=8), wanted=filters)
 async def test_any_steps_lead_to_what_the_plain_model_says(
@@ -152,8 +87,7 @@ async def test_the_words_of_a_very_long_text_are_found(index: Index) -> None:
     await index.put("log", "reviewer", "1", [entry("long", text), entry("short", "often")])
     assert await said(index, "w29999") == ["long"]
     assert sorted(await said(index, "often")) == ["long", "short"]
-    assert await said(index, "x" * 999) == []
-    assert len(spelled("x" * 3000)) < 100
+    assert await said(index, "x" * 99) == []
 
 
 async def test_names_and_tags_of_any_length_and_sign_are_taken(index: Index) -> None:
@@ -193,7 +127,7 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     plans: list[str] = []
     nearest = vector_search.nearest
 
-    async def explained(connection: Any, *arguments: Any) -> Scored:
+    async def explained(connection: Any, *arguments: Any) -> ScoredEntries:
         explaining = Explained(connection)
         found = await nearest(explaining, *arguments)
         plans.extend(explaining.plans)
@@ -205,18 +139,8 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lower the limits above which entries count as many."""
-    monkeypatch.setattr(hnsw, "FROM_VECTORS", 200)
+    """Lower the limit above which entries count as many."""
     monkeypatch.setattr(vector_search, "FEW", 50)
-
-
-async def built(index: PostgresIndex) -> None:
-    """Store all vectors, and create the HNSW index if it is due."""
-    while await embed(index):
-        pass
-    async with asyncio.timeout(60):
-        while index.building:
-            await asyncio.sleep(0.01)
 
 
 def many(count: int = 600) -> list[IndexEntry]:
@@ -246,96 +170,44 @@ async def test_many_vectors_are_searched_by_hnsw_and_a_filter_never_starves_a_se
     try:
         await index.use_model("m", DIMENSION)
         await index.put("log", "reviewer", "1", entries)
-        await built(index)
+        await embed(index)
         assert await exactly(index, "a question", EVERYTHING, 10, entries)
-        assert "hnsw_vector_8_16_64" in plans[-1]
-        # Few are compared one by one; of many the graph's candidates suffice; if it returns too few, all are compared.
+        assert "vectors_nearest" in plans[-1]
+        # Few are compared one by one; of many the index's candidates suffice; if they are too few, all are compared.
         narrow, half = EntryFilter(tags_any=frozenset({"narrow"})), EntryFilter(type="semantic")
         for number in range(5):
             assert await exactly(index, f"question {number}", narrow, 10, entries)
-        assert "hnsw" not in plans[-1]
+        assert "vectors_nearest" not in plans[-1]
         assert await exactly(index, "a question", half, 10, entries)
-        assert "hnsw_vector_8_16_64" in plans[-1]
+        assert "vectors_nearest" in plans[-1]
         assert await exactly(index, "a question", half, 400, entries)
         assert await exactly(index, "a question", EVERYTHING, 5000, entries)
-        # Entries that are added later are in the graph too.
         await index.put("more", "reviewer", "1", [entry("new", "a question", part="more")])
-        await built(index)
+        await embed(index)
         nearest = await index.nearest(vector("a question"), EVERYTHING, 1)
         assert await ids(index, nearest) == ["new"]
-        assert "hnsw" in plans[-1]
+        assert "vectors_nearest" in plans[-1]
     finally:
         await index.close()
+    exact = await opened_with(options, exact=True)
+    assert await exactly(exact, "a question", EVERYTHING, 10, [*entries, entry("new", "a question")])
+    assert "vectors_nearest" not in plans[-1]
+    await exact.close()
 
 
 @pytest.mark.usefixtures("small")
-@pytest.mark.parametrize("exact", [False, True])
-async def test_a_graph_that_is_as_it_should_be_costs_no_connection(
-    options: Options, monkeypatch: pytest.MonkeyPatch, exact: bool
-) -> None:
-    index = await opened_with(options, exact=exact)
-    try:
-        await index.use_model("m", DIMENSION)
-        await index.put("log", "reviewer", "1", many(220))
-        await built(index)
-        alone: list[object] = []
-
-        @asynccontextmanager
-        async def noted() -> AsyncIterator[Any]:
-            alone.append(None)
-            raise IndexFailed("a connection was made")
-            yield
-
-        monkeypatch.setattr(index.server, "alone", noted)
-        await index.put("more", "reviewer", "1", [entry("new", "a question", part="more")])
-        await built(index)
-        assert (alone, index.problem) == ([], None)
-    finally:
-        await index.close()
-
-
-@pytest.mark.usefixtures("small")
-async def test_a_graph_is_made_again_with_another_m_and_when_it_was_left_half_made(
-    options: Options, plans: list[str]
-) -> None:
-    for others, name in (({}, "hnsw_vector_8_16_64"), ({"m": 8}, "hnsw_vector_8_8_64"), ({"exact": True}, None)):
-        index = await opened_with(options, **others)
-        try:
-            await index.use_model("m", DIMENSION)
-            await index.put("log", "reviewer", "1", many(220))
-            await built(index)
-            await index.nearest(vector("x"), EVERYTHING, 5)
-            listed = (
-                "SELECT string_agg(indexname, ' ') FROM pg_indexes WHERE indexname LIKE 'hnsw%' AND schemaname = $1"
-            )
-            there = await asked(options, listed, options["schema"])
-            assert there == name
-            assert ("hnsw" in plans[-1]) == (name is not None)
-            if name == "hnsw_vector_8_16_64":
-                await asked(options, "UPDATE pg_index SET indisvalid = false WHERE indexrelid = to_regclass($1)", name)
-                await index.nearest(vector("x"), EVERYTHING, 5)
-                assert "hnsw" not in plans[-1]
-                await built(index)
-                await index.nearest(vector("x"), EVERYTHING, 5)
-                assert "hnsw" in plans[-1]
-        finally:
-            await index.close()
-
-
-@pytest.mark.usefixtures("small")
-async def test_another_model_needs_no_graph_of_the_one_before(options: Options, plans: list[str]) -> None:
+async def test_another_model_needs_no_hnsw_index_of_the_one_before(options: Options, plans: list[str]) -> None:
     index = await opened_with(options)
     try:
         await index.use_model("m", DIMENSION)
         await index.put("log", "reviewer", "1", many(210))
-        await built(index)
+        await embed(index)
         await index.use_model("large", 12)
         while pending := await index.pending(1000):
-            await index.embedded(vectors_of(pending, 12))
-        await built(index)
+            await index.embed(vectors_of(pending, 12))
         found = await index.nearest(vector("text 7", 12), EVERYTHING, 1)
         assert await ids(index, found) == ["7"]
-        assert "hnsw_vector_12_16_64" in plans[-1]
+        assert "vectors_nearest" in plans[-1]
     finally:
         await index.close()
 
@@ -350,23 +222,20 @@ async def test_another_model_needs_no_graph_of_the_one_before(options: Options, 
 def test_vectors_of_more_than_2000_numbers_are_halved_where_pgvector_can_else_compared(
     dimension: int, version: tuple[int, ...], expected: str | None
 ) -> None:
-    graph = hnsw.graph_of(
-        PostgresOptions(url="postgresql://localhost/x"), dimension, schema.CreatedTables(version, "public")
-    )
-    assert (graph.type if graph else None) == expected
+    assert vector_search.indexed_type(dimension, version) == (expected and f"{expected}({dimension})")
 
 
 async def test_vectors_of_very_many_numbers_are_kept_and_compared(index: Index) -> None:
     await index.use_model("m", 3072)
     await index.put("log", "reviewer", "1", talk("one", "two", "three"))
-    await index.embedded(vectors_of(await index.pending(10), 3072))
+    await index.embed(vectors_of(await index.pending(10), 3072))
     found = await index.nearest(vector("two", 3072), EVERYTHING, 1)
     assert await ids(index, found) == ["e1"]
     assert found.scores.tolist() == pytest.approx([1], abs=1e-5)
 
 
 @pytest.mark.usefixtures("small")
-async def test_vectors_of_more_than_2000_numbers_are_searched_by_a_graph_of_halves(
+async def test_vectors_of_more_than_2000_numbers_are_searched_by_an_index_of_halves(
     options: Options, plans: list[str]
 ) -> None:
     index, entries = await opened_with(options), many(201)
@@ -376,12 +245,11 @@ async def test_vectors_of_more_than_2000_numbers_are_searched_by_a_graph_of_halv
             pytest.skip("this pgvector has no halfvec")
         await index.put("log", "reviewer", "1", entries)
         while pending := await index.pending(1000):
-            await index.embedded(vectors_of(pending, 2100))
-        await built(index)
+            await index.embed(vectors_of(pending, 2100))
         found = await index.nearest(vector("text 7", 2100), EVERYTHING, 3)
         assert (await ids(index, found))[0] == "7"
         assert found.scores[0] == pytest.approx(1, abs=1e-5)
-        assert "hnsw_halfvec_2100_16_64" in plans[-1]
+        assert "vectors_nearest" in plans[-1]
     finally:
         await index.close()
 
@@ -392,7 +260,7 @@ async def test_vectors_of_more_than_2000_numbers_are_searched_by_a_graph_of_halv
 async def test_tables_of_another_version_or_without_one_of_them_are_made_anew_and_the_log_says_so(
     options: Options,
 ) -> None:
-    for breaking in ("UPDATE meta SET value = '0' WHERE name = 'version'", "DROP TABLE waiting CASCADE"):
+    for breaking in ("UPDATE meta SET value = '0' WHERE name = 'version'", "DROP TABLE tokens"):
         first = await opened_with(options)
         await first.put("log", "reviewer", "1", talk("one"))
         before = (await first.keyword(["one"], EVERYTHING, 1)).keys
@@ -406,31 +274,6 @@ async def test_tables_of_another_version_or_without_one_of_them_are_made_anew_an
         await second.put("log", "reviewer", "1", talk("one"))
         assert (await second.keyword(["one"], EVERYTHING, 1)).keys > before
         await second.close()
-
-
-async def test_sizes_of_an_earlier_program_are_renewed_a_batch_at_a_time_while_searches_go_on(
-    options: Options, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sizes, "_AT_ONCE", 4)
-    first = await opened_with(options)
-    await first.put("log", "reviewer", "1", talk("one", "two " * 80, "three one", "four " * 200, "five one"))
-    expected = await first.keyword(["one"], EVERYTHING, 10)
-    await first.tend()
-    await first.close()
-    await asked(options, "DELETE FROM meta WHERE name = 'sized'")
-    await asked(options, "UPDATE places SET size = size + 300")
-    second = await opened_with(options)
-    more: list[None] = []
-    second.on_work = lambda: more.append(None)
-    found = await second.keyword(["one"], EVERYTHING, 10)
-    assert await ids(second, found)
-    assert found.scores.tolist() != expected.scores.tolist()
-    for step in (1, 2, 3, 3, 3):
-        await second.tend()
-        assert len(more) == step
-    found = await second.keyword(["one"], EVERYTHING, 10)
-    assert (found.keys.tolist(), found.scores.tolist()) == (expected.keys.tolist(), expected.scores.tolist())
-    await second.close()
 
 
 async def test_a_schema_that_is_dropped_while_it_is_used_is_made_anew(index: Index, options: Options) -> None:
@@ -513,9 +356,7 @@ async def test_a_server_that_is_not_there_is_named_without_the_password(url: str
     await index.close()
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"schema": "public"}, {"schema": "Notes"}, {"m": 1}, {"ef_search": 1001}, {"pool": 0}]
-)
+@pytest.mark.parametrize("wrong", [{"schema": "public"}, {"schema": "Notes"}, {"ef_search": 1001}, {"pool": 0}])
 async def test_an_option_out_of_bounds_is_named(wrong: Options) -> None:
     with pytest.raises(UsageError) as refused:
         await open_index(Variant(name="postgres"), None, {"url": "postgresql://h/d", **wrong})
@@ -530,5 +371,5 @@ def test_a_url_that_stands_in_the_program_is_warned_of_and_bounds_are_checked_th
 
     assert codes('url "secret://env/URL"') == []
     assert codes('url "postgresql://u:hunter2@h/d"') == ["P501"]
-    assert codes('url "secret://env/URL" m 1 pool 0') == ["T402", "T402"]
+    assert codes('url "secret://env/URL" pool 0') == ["T402"]
     assert codes("exact true") == ["T404"]

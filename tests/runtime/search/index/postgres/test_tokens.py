@@ -1,4 +1,4 @@
-"""Token bits in PostgreSQL: added to existing tables, kept right beside programs without them, and of one version."""
+"""Token bits in PostgreSQL: of one version and model, stored beside existing vectors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import pytest
 from dslc.blocks.variant import Variant
 from runtime.search.index import open_index
 from runtime.search.index.index import Index
-from runtime.search.index.postgres.schema import CLEAR
 from tests.runtime.search.index.entries import (
     DIMENSION,
     EVERYTHING,
@@ -57,42 +56,8 @@ async def filled(index: Index) -> None:
     await embed_with_tokens(index)
 
 
-async def make_old(connection: Any, schema: str) -> None:
-    """Leave the tables that an earlier program made."""
-    await connection.execute("DROP TABLE tokens, waiting_tokens")
-    for function in ("forget_tokens", "want_tokens"):
-        await connection.execute(f"DROP FUNCTION {schema}.{function} CASCADE")
-    await connection.execute("DELETE FROM meta WHERE name = 'tokens'")
-
-
 async def pending(index: Index) -> list[str]:
     return [one.id for one in await index.pending(10)]
-
-
-async def test_tables_of_an_earlier_program_keep_their_vectors_and_are_searched_while_bits_are_made(
-    options: Options, connection: Any
-) -> None:
-    before = await opened(options)
-    await filled(before)
-    await before.close()
-    await make_old(connection, options["schema"])
-    # As a graph that is being built.
-    await connection.execute("BEGIN")
-    await connection.execute("LOCK TABLE vectors IN SHARE UPDATE EXCLUSIVE MODE")
-    index = await opened({**options, "timeout": "2s"}, None)
-    assert await index.parts() == {"log": "1"}
-    await connection.execute("ROLLBACK")
-    assert await pending(index) == []
-    assert (await index.stats())[1::4] == (3, 0)
-    await index.use_model("m", DIMENSION, TOKEN_BITS)
-    assert await pending(index) == ["e2", "e1", "e0"]
-    assert (await near(index, "two"))[0] == "e1"
-    assert await tokens(index, "e0", "e1") == [None, None]
-    assert await embed_with_tokens(index, 2) == 2
-    assert (await index.stats())[1::4] == (3, 2)
-    assert await embed_with_tokens(index) == 1
-    assert await tokens(index, "e0", "e1", "e2") == [bits("one"), bits("two"), bits("three")]
-    await index.close()
 
 
 async def test_a_vector_that_is_there_is_not_written_again_with_the_bits(index: Index, connection: Any) -> None:
@@ -105,61 +70,13 @@ async def test_a_vector_that_is_there_is_not_written_again_with_the_bits(index: 
     assert await tokens(index, "e0") == [bits("one")]
 
 
-async def embed_without_bits(connection: Any) -> None:
-    """Store the vectors of all that wait, as a program without token bits does."""
-    async with connection.transaction():
-        keys = []
-        for key, text in await connection.fetch("SELECT key, text FROM waiting JOIN entries USING (key)"):
-            row = vector(text).tolist()
-            await connection.execute("INSERT INTO vectors (key, vector) VALUES ($1, $2::real[]::vector)", key, row)
-            keys.append(key)
-        await connection.execute("DELETE FROM waiting WHERE key = ANY($1::bigint[])", keys)
-
-
-async def test_what_a_program_without_token_bits_embeds_changes_and_deletes_is_right_for_those_with_them(
-    index: Index, connection: Any
-) -> None:
-    await filled(index)
-    await index.put("more", "reviewer", "1", talk("four", "five", start=3, part="more"))
-    await embed_without_bits(connection)
-    assert await pending(index) == ["e4", "e3"]
-    assert (await index.stats())[1::4] == (5, 3)
-    assert await embed_with_tokens(index) == 2
-    assert await tokens(index, "e0", "e3") == [bits("one"), bits("four")]
-    # Another text of e1.
-    key = await connection.fetchval("UPDATE entries SET text = 'zwei', hash = 'z' WHERE id = 'e1' RETURNING key")
-    await connection.execute("DELETE FROM vectors WHERE key = $1", key)
-    await connection.execute("INSERT INTO waiting SELECT key, time FROM places WHERE key = $1", key)
-    await embed_without_bits(connection)
-    assert await tokens(index, "e0", "e1") == [bits("one"), None]
-    assert [one.text for one in await index.pending(10)] == ["zwei"]
-    # e2 is deleted.
-    key = await connection.fetchval("SELECT key FROM entries WHERE id = 'e2'")
-    for table in ("entries", "words", "vectors", "waiting", "changes", "places"):
-        await connection.execute(f"DELETE FROM {table} WHERE key = $1", key)
-    assert await connection.fetchval("SELECT count(*) FROM tokens") == 3
-    assert (await index.stats())[:2] == (4, 4)
-    assert (await index.stats()).tokenized == 3
-    # Another model, and another one again.
-    await connection.execute("TRUNCATE vectors")
-    await connection.execute(
-        "INSERT INTO waiting (key, time) SELECT key, time FROM places ON CONFLICT (key) DO NOTHING"
-    )
-    assert await connection.fetchval("SELECT count(*) FROM tokens") == 0
-    assert await embed_with_tokens(index) == 4
-    assert await tokens(index, "e1") == [bits("zwei")]
-    await connection.execute(CLEAR)
-    assert await connection.fetchval("SELECT count(*) FROM tokens") == 0
-    assert await pending(index) == []
-
-
 async def test_two_daemons_with_bits_of_different_versions_leave_them_to_the_last_that_began(options: Options) -> None:
     first = await opened(options)
     await filled(first)
     second = await opened(options, "another")
     assert await tokens(first, "e0") == [None]
-    # The first to store some says which version it is.
-    assert await pending(first) == await pending(second) == ["e2", "e1", "e0"]
+    assert await pending(first) == []
+    assert await pending(second) == ["e2", "e1", "e0"]
     assert await embed_with_tokens(second, 1) == 1
     assert await pending(first) == []
     assert await pending(second) == ["e1", "e0"]
@@ -186,7 +103,7 @@ async def test_bits_of_one_name_but_of_another_model_are_not_mixed(options: Opti
     assert list(await first.tokens(keys)) == list(await second.tokens(keys)) == [None] * 3
     waiting = await first.pending(10)
     assert await embed_with_tokens(second) == 3
-    assert await first.embedded(vectors(waiting), [b"x"] * 3) == 0
+    assert await first.embed(vectors(waiting), [b"x"] * 3) == 0
     assert list(await first.tokens(keys)) == [None] * 3
     assert None not in await second.tokens(keys)
     assert await pending(first) == []
@@ -215,18 +132,6 @@ async def test_entries_that_wait_for_bits_do_so_in_the_order_of_their_present_ti
     assert await pending(index) == ["e0", "e2", "e1"]
 
 
-async def test_a_lost_table_of_bits_has_the_index_made_anew(options: Options, connection: Any) -> None:
-    first = await opened(options)
-    await filled(first)
-    await first.close()
-    await connection.execute("DROP TABLE waiting_tokens")
-    second = await opened(options)
-    assert await second.parts() == {}
-    await filled(second)
-    assert await tokens(second, "e0") == [bits("one")]
-    await second.close()
-
-
 async def test_bits_of_many_tokens_are_in_their_rows_and_longer_ones_are_kept_too(
     index: Index, connection: Any
 ) -> None:
@@ -234,7 +139,7 @@ async def test_bits_of_many_tokens_are_in_their_rows_and_longer_ones_are_kept_to
     for size, aside in ((3072, 0), (20_000, 1)):
         await index.use_model("m", DIMENSION, f"of {size}")
         made = [os.urandom(size), os.urandom(size)]
-        await index.embedded(vectors(await index.pending(2)), made)
+        await index.embed(vectors(await index.pending(2)), made)
         assert await tokens(index, "e1", "e0") == made
         toast = await connection.fetchval(
             "SELECT reltoastrelid::regclass::text FROM pg_class WHERE oid = 'tokens'::regclass"

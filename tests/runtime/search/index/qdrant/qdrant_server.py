@@ -1,8 +1,7 @@
 """Qdrant for tests: a real HTTP server with the part of Qdrant's API that the index uses, and with faults on demand.
 
-Its storage and search are the local mode of Qdrant's own client, in memory or in a folder, or the engine itself (see
-`qdrant_engine`). With `QDRANT_URL` set
-`places` names the server there instead, and every test gets a collection of its own.
+Its storage and search are the local mode of Qdrant's own client, in memory or in a folder. With `QDRANT_URL` set
+`options` names the server there instead, and every test gets a collection of its own.
 """
 
 from __future__ import annotations
@@ -20,8 +19,6 @@ from typing import Any, TypeVar
 from aiohttp import web
 from pydantic_core import to_json
 from qdrant_client import AsyncQdrantClient, models
-
-from tests.runtime.search.index.qdrant.qdrant_engine import WANTED, EdgeEngine
 
 REAL = os.environ.get("QDRANT_URL")
 KEY = os.environ.get("QDRANT_API_KEY")
@@ -71,11 +68,12 @@ class QdrantServer:
         await self.local.close()
 
     async def points(self, name: str) -> dict[str, dict[str, Any]]:
-        """Return every payload by the point's `memory_id`."""
+        """Return the payload of every entry's point by its `memory_id`."""
         if not await self.local.collection_exists(name):
             return {}
         records, _ = await self.local.scroll(name, limit=100_000)
-        return {str((record.payload or {})["memory_id"]): dict(record.payload or {}) for record in records}
+        payloads = [dict(record.payload or {}) for record in records]
+        return {str(each["memory_id"]): each for each in payloads if "memory_id" in each}
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         self.asked.append(f"{request.method} {request.path}")
@@ -102,12 +100,17 @@ class QdrantServer:
             "PATCH": self._update,
             "DELETE": self._drop,
             "PUT index": self._index,
-            "PUT points": self._upsert,
+            "PUT vectors meaning": self._add_vector,
+            "DELETE vectors meaning": self._drop_vector,
+            "POST points": self._retrieve,
             "POST points delete": self._delete,
+            "POST points payload delete": self._delete_payload,
             "POST points batch": self._operations,
             "POST points count": self._count,
             "POST points scroll": self._scroll,
-            "POST points query batch": self._query,
+            "POST points query": self._query,
+            "POST points query batch": self._queries,
+            "POST facet": self._facet,
         }
         return await asked[" ".join((request.method, *rest))](name, body)
 
@@ -122,7 +125,9 @@ class QdrantServer:
             raise ValueError(f"Collection `{name}` already exists!")
         said = asked.metadata if self.metadata else None
         self.indexed[name] = {}
-        return await self.local.create_collection(name, vectors_config=asked.vectors, metadata=said)
+        return await self.local.create_collection(
+            name, vectors_config=asked.vectors, sparse_vectors_config=asked.sparse_vectors, metadata=said
+        )
 
     async def _update(self, name: str, body: Any) -> Any:
         said = body.get("metadata") if self.metadata else None
@@ -135,61 +140,64 @@ class QdrantServer:
     async def _index(self, name: str, body: Any) -> Any:
         await self.local.get_collection(name)
         kind = models.PayloadSchemaType(body["field_schema"])
-        if isinstance(self.local, EdgeEngine):
-            await self.local.index(name, body["field_name"], kind)
         self.indexed.setdefault(name, {})[body["field_name"]] = models.PayloadIndexInfo(data_type=kind, points=0)
-        return _updated()
+        return models.UpdateResult(operation_id=0, status=models.UpdateStatus.COMPLETED)
 
-    async def _upsert(self, name: str, body: Any) -> Any:
-        points = [models.PointStruct.model_validate(each) for each in body["points"]]
-        size = (await self.local.get_collection(name)).config.params.vectors.size
-        if any(len(point.vector) != size for point in points):  # type: ignore[arg-type]
-            raise ValueError(f"Wrong input: Vector dimension error: expected dim: {size}")
-        await self.local.upsert(name, points=points)
-        return _updated()
+    async def _add_vector(self, name: str, body: Any) -> Any:
+        config = models.DenseVectorNameConfig.model_validate(body)
+        return await self.local.create_vector_name(name, "meaning", config)
+
+    async def _drop_vector(self, name: str, _body: Any) -> Any:
+        return await self.local.delete_vector_name(name, "meaning")
+
+    async def _retrieve(self, name: str, body: Any) -> Any:
+        return await self.local.retrieve(name, body["ids"], with_payload=body.get("with_payload", True))
 
     async def _delete(self, name: str, body: Any) -> Any:
-        selector = models.FilterSelector(filter=models.Filter.model_validate(body["filter"]))
-        await self.local.delete(name, points_selector=selector)
-        return _updated()
+        return await self.local.delete(name, models.FilterSelector(filter=models.Filter.model_validate(body["filter"])))
+
+    async def _delete_payload(self, name: str, body: Any) -> Any:
+        return await self.local.delete_payload(name, body["keys"], models.Filter.model_validate(body["filter"]))
 
     async def _operations(self, name: str, body: Any) -> Any:
+        asked = models.UpdateOperations.model_validate(body)
         await self.local.get_collection(name)
-        for each in body["operations"]:
-            await self._operation(name, each)
-        return [_updated() for _ in body["operations"]]
+        return await self.local.batch_update_points(name, asked.operations)
 
-    async def _count(self, name: str, _body: Any) -> Any:
-        return await self.local.count(name)
+    async def _count(self, name: str, body: Any) -> Any:
+        return await self.local.count(name, _filter(body))
 
     async def _scroll(self, name: str, body: Any) -> Any:
-        records, offset = await self.local.scroll(name, limit=body["limit"], offset=body.get("offset"))
+        asked = models.ScrollRequest.model_validate(body)
+        records, offset = await self.local.scroll(
+            name, asked.filter, limit=asked.limit, order_by=asked.order_by, offset=asked.offset,
+            with_payload=asked.with_payload,
+        )  # fmt: skip
         return models.ScrollResult(points=records, next_page_offset=offset)
 
     async def _query(self, name: str, body: Any) -> Any:
+        asked = models.QueryRequest.model_validate(body)
+        return await self.local.query_points(
+            name, asked.query, using=asked.using, query_filter=asked.filter, limit=asked.limit,
+            with_vectors=asked.with_vector or False,
+        )  # fmt: skip
+
+    async def _queries(self, name: str, body: Any) -> Any:
         searches = [models.QueryRequest.model_validate(each) for each in body["searches"]]
         return await self.local.query_batch_points(name, requests=searches)
 
-    async def _operation(self, name: str, operation: dict[str, Any]) -> None:
-        match operation:
-            case {"delete": {"points": points}}:
-                await self.local.delete(name, points_selector=models.PointIdsList(points=points))
-            case {"overwrite_payload": {"payload": payload, "points": points}}:
-                if len(await self.local.retrieve(name, points)) != len(points):
-                    raise ValueError(f"Not found: No point with id {points[0]} not found")
-                await self.local.overwrite_payload(name, payload=payload, points=points)
+    async def _facet(self, name: str, body: Any) -> Any:
+        return await self.local.facet(name, body["key"], _filter(body), limit=body["limit"])
+
+
+def _filter(body: Any) -> models.Filter | None:
+    return None if body.get("filter") is None else models.Filter.model_validate(body["filter"])
 
 
 def _held(folder: Path | None) -> Any:
-    if WANTED and folder is None:
-        return EdgeEngine()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return AsyncQdrantClient(":memory:") if folder is None else AsyncQdrantClient(path=str(folder))
-
-
-def _updated() -> models.UpdateResult:
-    return models.UpdateResult(operation_id=0, status=models.UpdateStatus.COMPLETED)
 
 
 def _error(status: int, reason: str) -> web.Response:

@@ -55,7 +55,7 @@ from tests.runtime.tools.collection.summarize.summarizing import (
         ({"provider": "claude"}, "provider", "ollama"),
         ({"strategy": "abstractive", "provider": "none"}, "provider", "needs a language model"),
         ({"max_words": 0}, "max_words", "greater than or equal to 1"),
-        ({"model": ""}, "model", "at least 1"),
+        ({"model": ""}, "model", "it is empty"),
         ({"tags": [" "]}, "tags.0", "blank"),
         ({"memory_type": "mood"}, "memory_type", "episodic"),
         ({"score_threshold": -1}, "score_threshold", "greater"),

@@ -273,7 +273,7 @@ async def test_nobody_summarises_what_is_anothers(app: App, ollama: Service) -> 
     kept = await call(app, "get", {"memory_id": done["upserted_memory_id"]}, "bob", "read")
     assert kept["user_id"] == "bob"
     told_ = await failing(call(app, "get", {"memory_id": done["upserted_memory_id"]}, "ada", "read"))
-    assert told_.code == "invalid_params"
+    assert told_.code == "not_found"
 
 
 # Repetition.

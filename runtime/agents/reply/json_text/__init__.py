@@ -1,1 +1,0 @@
-"""Reads JSON: valid, with harmless mistakes, and by guessing."""

@@ -1,0 +1,81 @@
+"""The operation that shows what the context of an agent is made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runtime.agents.attempt import Preview, preview
+from runtime.api.admin.agents.chat import SCOPES
+from runtime.api.admin.agents.lookup import talking_agent, talking_thread
+from runtime.api.admin.operation import operation
+from runtime.api.admin.parameters import OptionalAgent, Text, time_json
+from runtime.api.admin.state import AdminContext
+from runtime.clock import milliseconds
+from runtime.errors import UsageError
+from runtime.identity.caller import Caller
+from runtime.tasks.due import shown
+from runtime.tasks.urgent import UrgentTask
+from runtime.threads.inputs import ClaimedInput
+from runtime.threads.run_log import RunLog
+from runtime.tools.context import ActingAgent
+
+
+def _urgent(urgent: UrgentTask, built: Preview) -> dict[str, Any]:
+    task = urgent.task
+    return {
+        "task_id": task.id,
+        "title": task.title,
+        "priority": task.priority,
+        "due_date": shown(task.due),
+        "overdue": urgent.overdue,
+        "subject": task.subject,
+        "said_at": time_json(task.said_at),
+        "in_context": built.context.says_urgent and task.id in built.said.task_ids,
+    }
+
+
+@operation(searches=True)
+async def agent_context_preview(
+    context: AdminContext, agent: OptionalAgent = None, thread: Text | None = None
+) -> dict[str, Any]:
+    """Return the parts of the context with which the agent `agent`, by default the main agent, would answer
+    in the thread `thread` now, by default in the main one, with the tokens of each. No model is asked.
+
+    `window_source`: who says how large the window is: `program`, `service`, `known` (published data of the model),
+    `default`, or `max_tokens` of the agent.
+
+    `urgent_tasks`: in the main thread of the main agent the user's urgent and overdue tasks, when each was said last,
+    and whether this context says it."""
+    talking = talking_agent(context, agent)
+    there = await talking_thread(context, thread, talking)
+    user_id = there.user_id
+    turn = ClaimedInput(
+        id=there.id,
+        run_id="",
+        attempt=0,
+        tries=0,
+        agent=talking.name,
+        user_id=user_id,
+        thread_id=there.id,
+        text="",
+        scopes=frozenset(SCOPES),
+        sent_at=milliseconds(context.clock),
+    )
+    own = await context.services.own_agent(context.program, talking, user_id)
+    about = context.agent_context(own, Caller(user_id, turn.scopes), ActingAgent(talking.name, "", there.id))
+    if about.client is None:
+        raise UsageError(f"the agent {talking.name} has no model")
+    run_log = RunLog(context.database, context.clock, turn.run_id, turn.attempt, user_id=user_id)
+    built = await preview(turn, run_log, about, about.client)
+    return {
+        "agent": talking.name,
+        "thread": there.id,
+        "tokens": built.context.tokens,
+        "window": built.budget.window,
+        "window_source": built.budget.source,
+        "reply": built.budget.reply,
+        "parts": [part._asdict() for part in built.context.parts],
+        "notes": list(built.context.notes),
+        "urgent_tasks": [_urgent(each, built) for each in built.urgent],
+        "messages": [{"role": message.role, "content": message.text} for message in built.context.messages],
+    }

@@ -1,1 +1,0 @@
-"""Operations on the SQL tables of users."""

@@ -1,1 +1,0 @@
-"""Operations on the tasks of users."""

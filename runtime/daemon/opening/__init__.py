@@ -1,0 +1,1 @@
+"""Opening of what a generation uses: memories, models, servers of tools, secrets."""

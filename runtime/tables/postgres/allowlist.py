@@ -1,0 +1,342 @@
+"""The functions, operators, types and names that statements may use, and the nodes of parse trees that they consist of.
+
+What reads or changes anything but the user's tables is on no list (settings, other sessions, files, catalogs, large
+objects, locks, XML), nor what may run for long without answering a cancel (regular expressions, `format`, `power`,
+geometric types, bit strings, JSON paths).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, Literal
+
+Growth = Literal[
+    "small",  # a date, a number, a truth value
+    "number",
+    "largest",  # no longer than its longest argument
+    "sum",  # no longer than its arguments together
+    "double",  # twice as long at most
+    "json",  # the sum, with escapes
+    "separate",  # the first argument between all others
+    "cut",  # an argument is a length
+    "pad",
+    "replace",
+    "find",  # compares all of one argument with all of another
+    "join",
+    "split",
+    "translate",
+    "pattern",  # the second argument is a short literal
+    "float",  # only of double precision: of a long NUMERIC it takes very long
+    "collect",  # an aggregate that keeps every value
+    "series",
+]
+"""How long the result of a function may be; see `value_bounds`."""
+
+
+def _rows(growth: Growth, names: str) -> dict[str, Growth]:
+    return dict.fromkeys(names.split(), growth)
+
+
+FUNCTIONS: Final[Mapping[str, Growth]] = MappingProxyType(
+    {
+        **_rows(
+            "number",
+            "sum avg abs ceil ceiling floor round trunc sign mod div sin cos tan asin acos atan atan2 pi degrees"
+            " radians percentile_cont corr scale min_scale trim_scale",
+        ),
+        **_rows(
+            "small",
+            "count bool_and bool_or every row_number rank dense_rank percent_rank cume_dist ntile length char_length"
+            " character_length octet_length ascii chr md5 sha256 random gen_random_uuid starts_with"
+            " now clock_timestamp statement_timestamp transaction_timestamp date_trunc date_part extract age to_date"
+            " to_timestamp make_date make_time make_timestamp make_timestamptz make_interval justify_days"
+            " justify_hours justify_interval timezone isfinite overlaps date"
+            " array_length array_upper array_lower cardinality array_position jsonb_array_length jsonb_typeof bit_and"
+            " bit_or date_bin num_nonnulls num_nulls to_hex",
+        ),
+        **_rows(
+            "largest",
+            "min max lower upper initcap trim btrim ltrim rtrim right reverse lag lead first_value last_value nth_value"
+            " mode any_value array_remove unnest jsonb_array_elements jsonb_array_elements_text jsonb_each"
+            " jsonb_each_text jsonb_object_keys jsonb_extract_path jsonb_extract_path_text jsonb_strip_nulls"
+            " percentile_disc",
+        ),
+        **_rows(
+            "sum",
+            "array_append array_prepend array_cat jsonb_insert jsonb_set overlay",
+        ),
+        **_rows(
+            "json",
+            "concat jsonb_build_object jsonb_build_array json_build_object json_build_array to_json to_jsonb",
+        ),
+        **_rows("double", "encode decode like_escape"),
+        **_rows("separate", "concat_ws"),
+        **_rows("cut", "left substr substring"),
+        **_rows("pad", "lpad rpad repeat"),
+        **_rows("replace", "replace"),
+        **_rows("find", "position strpos split_part"),
+        **_rows("join", "array_to_string"),
+        **_rows("split", "string_to_array"),
+        **_rows("translate", "translate"),
+        **_rows("pattern", "to_char"),
+        **_rows(
+            "float",
+            "sqrt cbrt exp ln log log10 power pow stddev stddev_samp stddev_pop variance var_samp var_pop width_bucket"
+            " covar_pop covar_samp regr_intercept regr_r2 regr_slope",
+        ),
+        **_rows("collect", "string_agg array_agg json_agg jsonb_agg json_object_agg jsonb_object_agg"),
+        **_rows("series", "generate_series"),
+    }
+)
+
+_NEVER_STORED: Final = frozenset({"collect", "series", "sum", "json", "separate", "pad", "replace", "join"})
+
+STORED: Final = frozenset(name for name, growth in FUNCTIONS.items() if growth not in _NEVER_STORED)
+"""Functions that may also be in defaults, checks, generated columns and indexes, which run with each later change."""
+
+IN_FROM: Final = frozenset(
+    [
+        "generate_series",
+        "unnest",
+        "jsonb_array_elements",
+        "jsonb_array_elements_text",
+        "jsonb_each",
+        "jsonb_each_text",
+        "jsonb_object_keys",
+    ]
+)
+"""Functions that may be in FROM."""
+
+OPERATORS: Final = frozenset(
+    [
+        "+",
+        "-",
+        "*",
+        "/",
+        "%",
+        "=",
+        "<>",
+        "!=",
+        "<",
+        ">",
+        "<=",
+        ">=",
+        "||",
+        "~~",
+        "!~~",
+        "~~*",
+        "!~~*",
+        "->",
+        "->>",
+        "#>",
+        "#>>",
+        "@>",
+        "<@",
+        "&&",
+        "&",
+        "|",
+        "<<",
+        ">>",
+    ]
+)
+ORDERING: Final = frozenset(["=", "<>", "!=", "<", ">", "<=", ">="])
+COSTLY: Final = frozenset(["*", "/", "%"])
+"""Operators whose time grows with the square of the digits of a NUMERIC."""
+COMPARING: Final = frozenset(["~~", "!~~", "~~*", "!~~*", "@>", "<@", "&&"])
+"""Operators that compare all of one side with all of the other."""
+
+TYPES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        **{name: name for name in ("bool", "int2", "int4", "int8", "float4", "float8", "numeric", "text", "varchar")},
+        **{name: name for name in ("bpchar", "date", "time", "timetz", "timestamp", "timestamptz", "interval", "uuid")},
+        **{name: name for name in ("json", "jsonb", "bytea", "smallserial", "serial", "bigserial")},
+        "serial2": "smallserial",
+        "serial4": "serial",
+        "serial8": "bigserial",
+    }
+)
+
+OTHER_TYPES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        **dict.fromkeys(("datetime", "smalldatetime"), "timestamp"),
+        **dict.fromkeys(("blob", "tinyblob", "mediumblob", "longblob", "binary", "varbinary"), "bytea"),
+        **dict.fromkeys(("string", "clob", "tinytext", "mediumtext", "longtext"), "text"),
+        **dict.fromkeys(("nvarchar", "varchar2"), "varchar"),
+        "double": "float8",
+        "tinyint": "int2",
+        "mediumint": "int4",
+        "number": "numeric",
+        "json": "jsonb",  # as text it keeps the numbers as they are written
+    }
+)
+"""Types of other databases, and those that are used instead."""
+
+RESULTS: Final = frozenset(TYPES) | {f"{name}[]" for name in TYPES}
+"""Types that a result may contain."""
+
+SYSTEM_COLUMNS: Final = frozenset(["ctid", "xmin", "xmax", "cmin", "cmax", "tableoid", "oid"])
+
+OF_ROWS: Final = frozenset(
+    [
+        *("any_value", "array_agg", "json_agg", "json_agg_strict", "jsonb_agg", "jsonb_agg_strict"),
+        *("concat", "hash_record", "json_build_array", "json_build_object", "jsonb_build_array", "jsonb_build_object"),
+        *("num_nonnulls", "num_nulls", "quote_literal", "quote_nullable", "record_out", "record_send"),
+        *("row_to_json", "to_json", "to_jsonb"),
+    ]
+)
+"""Functions that take a whole row, and would be called by `t.name` if `t` has no such column: not what is harmless and
+a usual name (count, min, max), nor what has a reserved name."""
+
+ACCESS_METHODS: Final = frozenset(["btree", "hash", "gin"])
+
+INSTEAD: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "datetime": "now(), or a cast such as '2026-01-31 10:00'::timestamp",
+        "strftime": "to_char(time, 'YYYY-MM-DD')",
+        "julianday": "a difference of dates or timestamps",
+        "unixepoch": "extract(epoch from time)",
+        "time": "a cast such as '10:00'::time",
+        "ifnull": "coalesce(a, b)",
+        "iif": "CASE WHEN condition THEN a ELSE b END",
+        "group_concat": "string_agg(value, ',')",
+        "total": "coalesce(sum(value), 0)",
+        "instr": "strpos(text, part)",
+        "hex": "encode(bytes, 'hex')",
+        "json_extract": "value ->> 'name', where value is jsonb",
+        **{
+            f"json_{name}": f"jsonb_{name}(value)"
+            for name in (
+                *("array_elements", "array_elements_text", "array_length", "each", "each_text", "extract_path"),
+                *("extract_path_text", "object_keys", "typeof"),
+            )
+        },
+        "last_insert_rowid": "INSERT ... RETURNING id",
+        "printf": "|| and to_char",
+        "format": "|| and to_char",
+        "regexp_replace": "replace, translate, split_part, LIKE or ILIKE",
+        "regexp_matches": "LIKE or ILIKE",
+        "regexp_match": "LIKE or ILIKE",
+        "nextval": "a column that is GENERATED BY DEFAULT AS IDENTITY, and INSERT ... RETURNING",
+        "stddev": "stddev(value::float8)",
+    }
+)
+"""What to write instead of functions that models like to use."""
+
+
+def _fields(names: str) -> frozenset[str]:
+    return frozenset(names.split())
+
+
+FIELDS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
+    {
+        # Statements. Not SelectStmt.intoClause, .lockingClause.
+        "SelectStmt": _fields(
+            "distinctClause targetList fromClause whereClause groupClause havingClause windowClause valuesLists"
+            " sortClause limitOffset limitCount limitOption withClause op all larg rarg"
+        ),
+        "InsertStmt": _fields("relation cols selectStmt onConflictClause returningClause withClause override"),
+        "UpdateStmt": _fields("relation targetList whereClause fromClause returningClause withClause"),
+        "DeleteStmt": _fields("relation usingClause whereClause returningClause withClause"),
+        "CreateStmt": _fields("relation tableElts constraints if_not_exists oncommit"),
+        "IndexStmt": _fields(
+            "idxname relation accessMethod indexParams indexIncludingParams whereClause unique if_not_exists"
+            " nulls_not_distinct"
+        ),
+        "AlterTableStmt": _fields("relation cmds objtype missing_ok"),
+        "AlterTableCmd": _fields("subtype name def_ behavior missing_ok"),
+        "RenameStmt": _fields("renameType relationType relation subname newname behavior missing_ok"),
+        "DropStmt": _fields("objects removeType behavior missing_ok"),
+        # Parts of queries.
+        "ResTarget": _fields("name val"),
+        "ReturningClause": _fields("exprs"),
+        "OnConflictClause": _fields("action infer targetList whereClause"),
+        "InferClause": _fields("indexElems whereClause conname"),
+        "WithClause": _fields("ctes recursive"),
+        "CommonTableExpr": _fields("ctename aliascolnames ctematerialized ctequery"),
+        "RangeVar": _fields("relname inh relpersistence alias"),
+        "RangeSubselect": _fields("lateral subquery alias"),
+        "RangeFunction": _fields("lateral ordinality functions alias"),
+        "JoinExpr": _fields("jointype isNatural larg rarg usingClause quals alias"),
+        "Alias": _fields("aliasname colnames"),
+        "SortBy": _fields("node sortby_dir sortby_nulls"),
+        "WindowDef": _fields("name refname partitionClause orderClause frameOptions startOffset endOffset"),
+        # Expressions. Not A_Indirection by a name: `(t).f` calls f(t).
+        "A_Const": _fields("isnull val"),
+        "Integer": _fields("ival"),
+        "Float": _fields("fval"),
+        "String": _fields("sval"),
+        "Boolean": _fields("boolval"),
+        "A_Star": frozenset(),
+        "ParamRef": _fields("number"),
+        "ColumnRef": _fields("fields"),
+        "A_Expr": _fields("kind name lexpr rexpr"),
+        "BoolExpr": _fields("boolop args"),
+        "NullTest": _fields("arg nulltesttype"),
+        "BooleanTest": _fields("arg booltesttype"),
+        "SubLink": _fields("subLinkType testexpr operName subselect"),
+        "CaseExpr": _fields("arg args defresult"),
+        "CaseWhen": _fields("expr result"),
+        "CoalesceExpr": _fields("args"),
+        "MinMaxExpr": _fields("op args"),
+        "A_ArrayExpr": _fields("elements"),
+        "A_Indirection": _fields("arg indirection"),
+        "A_Indices": _fields("is_slice lidx uidx"),
+        "RowExpr": _fields("args row_format"),
+        "TypeCast": _fields("arg typeName"),
+        "FuncCall": _fields(
+            "funcname args agg_order agg_filter agg_within_group agg_star agg_distinct over funcformat"
+        ),
+        "SQLValueFunction": _fields("op typmod"),
+        "SetToDefault": frozenset(),
+        "MultiAssignRef": _fields("source colno ncolumns"),
+        # Definitions. Not storage, compression, collation, options, tablespaces, exclusion, named indexes.
+        "TypeName": _fields("names typmods typemod arrayBounds"),
+        "ColumnDef": _fields("colname typeName is_local constraints raw_default"),
+        "Constraint": _fields(
+            "contype conname deferrable initdeferred initially_valid is_enforced raw_expr keys pktable fk_attrs"
+            " pk_attrs fk_matchtype fk_upd_action fk_del_action fk_del_set_cols generated_when generated_kind"
+            " nulls_not_distinct including"
+        ),
+        "IndexElem": _fields("name expr ordering nulls_ordering"),
+    }
+)
+"""The nodes that a statement may consist of, and which of their fields may be set: another one must be empty, also one
+that a later version of the parser adds."""
+
+CHOICES: Final[Mapping[tuple[str, str], frozenset[str]]] = MappingProxyType(
+    {
+        ("SelectStmt", "limitOption"): _fields("LIMIT_OPTION_DEFAULT LIMIT_OPTION_COUNT"),
+        ("CreateStmt", "oncommit"): _fields("ONCOMMIT_NOOP"),
+        ("AlterTableStmt", "objtype"): _fields("OBJECT_TABLE"),
+        ("AlterTableCmd", "subtype"): _fields(
+            "AT_AddColumn AT_DropColumn AT_ColumnDefault AT_SetNotNull AT_DropNotNull AT_AddConstraint"
+            " AT_DropConstraint AT_AlterColumnType"
+        ),
+        ("RenameStmt", "renameType"): _fields("OBJECT_TABLE OBJECT_COLUMN OBJECT_INDEX OBJECT_TABCONSTRAINT"),
+        ("RenameStmt", "relationType"): _fields("OBJECT_ACCESS_METHOD OBJECT_TABLE OBJECT_INDEX"),  # the first is unset
+        ("DropStmt", "removeType"): _fields("OBJECT_TABLE OBJECT_INDEX"),
+        ("A_Expr", "kind"): _fields(
+            "AEXPR_OP AEXPR_OP_ANY AEXPR_OP_ALL AEXPR_DISTINCT AEXPR_NOT_DISTINCT AEXPR_NULLIF AEXPR_IN AEXPR_LIKE"
+            " AEXPR_ILIKE AEXPR_BETWEEN AEXPR_NOT_BETWEEN AEXPR_BETWEEN_SYM AEXPR_NOT_BETWEEN_SYM"
+        ),
+        ("SubLink", "subLinkType"): _fields("EXISTS_SUBLINK ALL_SUBLINK ANY_SUBLINK EXPR_SUBLINK ARRAY_SUBLINK"),
+        ("RowExpr", "row_format"): _fields("COERCE_EXPLICIT_CALL COERCE_IMPLICIT_CAST"),
+        ("SortBy", "sortby_dir"): _fields("SORTBY_DEFAULT SORTBY_ASC SORTBY_DESC"),  # not USING an operator
+        ("SQLValueFunction", "op"): _fields(
+            "SVFOP_CURRENT_DATE SVFOP_CURRENT_TIME SVFOP_CURRENT_TIME_N SVFOP_CURRENT_TIMESTAMP"
+            " SVFOP_CURRENT_TIMESTAMP_N SVFOP_LOCALTIME SVFOP_LOCALTIME_N SVFOP_LOCALTIMESTAMP SVFOP_LOCALTIMESTAMP_N"
+        ),
+        ("Constraint", "contype"): _fields(
+            "CONSTR_NULL CONSTR_NOTNULL CONSTR_DEFAULT CONSTR_IDENTITY CONSTR_GENERATED CONSTR_CHECK CONSTR_PRIMARY"
+            " CONSTR_UNIQUE CONSTR_FOREIGN CONSTR_ATTR_DEFERRABLE CONSTR_ATTR_NOT_DEFERRABLE CONSTR_ATTR_DEFERRED"
+            " CONSTR_ATTR_IMMEDIATE"
+        ),
+    }
+)
+"""Fields with a choice, of which only these are allowed."""
+
+PLACES: Final = frozenset(
+    {"location", "stmt_location", "stmt_len", "rexpr_list_start", "rexpr_list_end", "list_start", "list_end"}
+)
+"""Fields that are only positions in the text."""

@@ -1,0 +1,1 @@
+"""Deletion of threads, and of what outputs of tools quote."""

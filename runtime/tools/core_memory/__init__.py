@@ -1,0 +1,1 @@
+"""Tools of what an agent knows: core memory, conversations, usage."""

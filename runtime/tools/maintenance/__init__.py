@@ -1,0 +1,1 @@
+"""Tools of the maintenance of memories: statistics, compaction, moves, export, import."""

@@ -1,0 +1,271 @@
+"""Providers: code, builds, deployments and incidents."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from runtime.webhooks.providers.provider import MIB, Provider, SummaryField
+from runtime.webhooks.request.field_source import BODY
+from runtime.webhooks.request.payload import json_or_form
+from runtime.webhooks.request.static_response import OK
+from runtime.webhooks.schemes.hmac import Hmac
+from runtime.webhooks.schemes.jwt import Jwt
+from runtime.webhooks.schemes.signature_header import Fields, ListHeader, Prefixed
+
+DEVELOPMENT: Final = (
+    Provider(
+        name="bitbucket",
+        title="Bitbucket",
+        doc="Webhooks of Bitbucket Cloud and Data Center.",
+        doc_url="https://support.atlassian.com/bitbucket-cloud/docs/manage-webhooks/",
+        # The name of GitHub's old SHA-1 header, but SHA-256: the row sets the algorithm, not the header.
+        scheme=Hmac(header="X-Hub-Signature", form=Prefixed("sha256=")),
+        event=("header:X-Event-Key",),
+        sample_event="pullrequest:created",
+        delivery_id=("header:X-Request-UUID", "header:X-Request-Id"),
+        summary_fields=(
+            SummaryField("repository", ("$.repository.full_name", "$.repository.slug")),
+            SummaryField("actor", ("$.actor.display_name", "$.actor.displayName")),
+            SummaryField("pull request", ("$.pullrequest.id", "$.pullRequest.id")),
+            SummaryField("title", ("$.pullrequest.title", "$.pullRequest.title", "$.issue.title")),
+            SummaryField("state", ("$.pullrequest.state", "$.pullRequest.state", "$.commit_status.state")),
+            SummaryField(
+                "branch",
+                ("$.push.changes[0].new.name", "$.pullrequest.source.branch.name", "$.changes[0].ref.displayId"),
+            ),
+            SummaryField("comment", ("$.comment.content.raw", "$.comment.text")),
+        ),
+    ),
+    Provider(
+        name="gitea",
+        title="Gitea",
+        # For a form they sign its content, not the bytes sent.
+        doc="Webhooks of Gitea and Forgejo, sent as JSON: as a form they do not sign what they send.",
+        doc_url="https://docs.gitea.com/usage/repository/webhooks",
+        scheme=Hmac(header="X-Gitea-Signature"),
+        event=("header:X-Gitea-Event",),
+        action=("$.action",),
+        sample_event="push",
+        delivery_id=("header:X-Gitea-Delivery",),
+        summary_fields=(
+            SummaryField("repository", ("$.repository.full_name",)),
+            SummaryField("action", ("$.action",)),
+            SummaryField("number", ("$.number", "$.issue.number")),
+            SummaryField("title", ("$.issue.title", "$.pull_request.title", "$.release.name")),
+            SummaryField("ref", ("$.ref",)),
+            SummaryField("commit", ("$.head_commit.message", "$.commits[0].message")),
+            SummaryField("sender", ("$.sender.login",)),
+        ),
+    ),
+    Provider(
+        name="github",
+        title="GitHub",
+        doc="Webhooks of GitHub repositories, organizations and apps.",
+        doc_url="https://docs.github.com/en/webhooks/using-webhooks/validating-webhook-deliveries",
+        scheme=Hmac(header="X-Hub-Signature-256", form=Prefixed("sha256=")),
+        # https://docs.github.com/en/webhooks/webhook-events-and-payloads#payload-cap
+        body_limit=25 * MIB,
+        decoder=json_or_form("payload"),
+        event=("header:X-GitHub-Event",),
+        action=("$.action",),
+        sample_event="pull_request",
+        delivery_id=("header:X-GitHub-Delivery",),
+        summary_fields=(
+            SummaryField("repository", ("$.repository.full_name",)),
+            SummaryField("organization", ("$.organization.login",)),
+            SummaryField("action", ("$.action",)),
+            SummaryField("number", ("$.issue.number", "$.pull_request.number", "$.number")),
+            SummaryField("title", ("$.issue.title", "$.pull_request.title", "$.discussion.title", "$.release.name")),
+            SummaryField("ref", ("$.ref",)),
+            SummaryField("commit", ("$.head_commit.message",)),
+            SummaryField("sender", ("$.sender.login",)),
+        ),
+    ),
+    Provider(
+        name="jira",
+        title="Jira",
+        doc="Webhooks of Jira Cloud with a secret. Those of Connect apps have a JWT instead.",
+        doc_url="https://developer.atlassian.com/cloud/jira/platform/webhooks/",
+        scheme=Hmac(header="X-Hub-Signature", form=Prefixed("sha256=")),
+        event=("$.webhookEvent",),
+        delivery_id=("header:X-Atlassian-Webhook-Identifier",),
+        summary_fields=(
+            SummaryField("issue", ("$.issue.key",)),
+            SummaryField("summary", ("$.issue.fields.summary",)),
+            SummaryField("status", ("$.issue.fields.status.name",)),
+            SummaryField("priority", ("$.issue.fields.priority.name",)),
+            SummaryField("assignee", ("$.issue.fields.assignee.displayName",)),
+            SummaryField("by", ("$.user.displayName", "$.comment.author.displayName")),
+            SummaryField("changed", ("$.changelog.items[0].field",)),
+        ),
+    ),
+    Provider(
+        name="linear",
+        title="Linear",
+        doc="Webhooks of a Linear workspace. The time is in the body, `webhookTimestamp`.",
+        doc_url="https://linear.app/developers/webhooks",
+        scheme=Hmac(header="Linear-Signature", timestamp_path="$.webhookTimestamp", unit="ms", tolerance=60),
+        event=("header:Linear-Event", "$.type"),
+        action=("$.action",),
+        sample_event="Issue",
+        delivery_id=("header:Linear-Delivery",),
+        answer=OK,
+        summary_fields=(
+            SummaryField("action", ("$.action",)),
+            SummaryField("issue", ("$.data.identifier", "$.data.issue.identifier")),
+            SummaryField("title", ("$.data.title", "$.data.issue.title", "$.data.name")),
+            SummaryField("state", ("$.data.state.name",)),
+            SummaryField("comment", ("$.data.body",)),
+            SummaryField("by", ("$.actor.name",)),
+            SummaryField("link", ("$.url",)),
+        ),
+    ),
+    Provider(
+        name="mux",
+        title="Mux",
+        doc="Events of Mux Video.",
+        doc_url="https://docs.mux.com/guides/verify-webhook-signatures",
+        scheme=Hmac(header="Mux-Signature", form=Fields(), payload="{timestamp}.{body}", tolerance=300),
+        event=("$.type",),
+        delivery_id=("$.id",),
+        summary_fields=(
+            SummaryField("object", ("$.object.type",)),
+            SummaryField("id", ("$.object.id",)),
+            SummaryField("status", ("$.data.status",)),
+            SummaryField("duration", ("$.data.duration",)),
+            SummaryField("playback id", ("$.data.playback_ids[0].id",)),
+            SummaryField("environment", ("$.environment.name",)),
+            SummaryField("error", ("$.data.errors.messages[0]",)),
+        ),
+    ),
+    Provider(
+        name="netlify",
+        title="Netlify",
+        doc="Netlify's deploy notifications. The secret is the notification's JWS secret token, of "
+        "32 characters or more.",
+        doc_url="https://docs.netlify.com/deploy/deploy-notifications/",
+        scheme=Jwt(
+            header="X-Webhook-Signature",
+            algorithms=("HS256",),
+            issuer=("netlify",),
+            expires=False,
+            body_claim="sha256",
+        ),
+        # The state is used as event, since there is no other. The id is the deploy's, the same in every state.
+        event=("$.state",),
+        delivery_id=(BODY,),
+        summary_fields=(
+            SummaryField("site", ("$.name", "$.site_id")),
+            SummaryField("branch", ("$.branch",)),
+            SummaryField("commit", ("$.title", "$.commit_ref")),
+            SummaryField("context", ("$.context",)),
+            SummaryField("error", ("$.error_message",)),
+            SummaryField("url", ("$.deploy_ssl_url", "$.deploy_url")),
+        ),
+    ),
+    Provider(
+        name="pagerduty",
+        title="PagerDuty",
+        doc="PagerDuty's V3 webhooks.",
+        doc_url="https://developer.pagerduty.com/docs/webhooks/webhook-signatures/",
+        scheme=Hmac(header="X-PagerDuty-Signature", form=ListHeader("v1=", ",")),
+        event=("$.event.event_type",),
+        delivery_id=("$.event.id",),
+        summary_fields=(
+            SummaryField("title", ("$.event.data.title", "$.event.data.incident.summary")),
+            SummaryField("number", ("$.event.data.number",)),
+            SummaryField("status", ("$.event.data.status",)),
+            SummaryField("urgency", ("$.event.data.urgency",)),
+            SummaryField("service", ("$.event.data.service.summary",)),
+            SummaryField("by", ("$.event.agent.summary",)),
+            SummaryField("link", ("$.event.data.html_url",)),
+        ),
+    ),
+    Provider(
+        name="sentry",
+        title="Sentry",
+        doc="Issues, errors and alerts of a Sentry integration. The secret is its client secret.",
+        doc_url="https://docs.sentry.io/integrations/integration-platform/webhooks/",
+        # Sentry-Hook-Timestamp is not signed, so it proves nothing.
+        scheme=Hmac(header="Sentry-Hook-Signature"),
+        event=("header:Sentry-Hook-Resource",),
+        action=("$.action",),
+        sample_event="issue",
+        delivery_id=("header:Request-ID",),
+        summary_fields=(
+            SummaryField("action", ("$.action",)),
+            SummaryField("issue", ("$.data.issue.shortId", "$.data.issue.id", "$.data.event.issue_id")),
+            SummaryField(
+                "title", ("$.data.issue.title", "$.data.event.title", "$.data.error.title", "$.data.description_title")
+            ),
+            SummaryField("where", ("$.data.issue.culprit", "$.data.event.culprit", "$.data.error.culprit")),
+            SummaryField("level", ("$.data.issue.level", "$.data.event.level", "$.data.error.level")),
+            SummaryField("project", ("$.data.issue.project.slug", "$.data.event.project", "$.data.error.project")),
+            SummaryField("by", ("$.actor.name",)),
+        ),
+    ),
+    Provider(
+        name="vercel",
+        title="Vercel",
+        doc="Events of Vercel, signed with SHA-1, the only option.",
+        doc_url="https://vercel.com/docs/webhooks/webhooks-api",
+        scheme=Hmac(header="X-Vercel-Signature", algorithm="sha1"),
+        event=("$.type",),
+        delivery_id=("$.id",),
+        summary_fields=(
+            SummaryField("deployment", ("$.payload.deployment.name", "$.payload.name")),
+            SummaryField("url", ("$.payload.deployment.url", "$.payload.url")),
+            SummaryField("project", ("$.payload.project.id", "$.payload.projectId")),
+            SummaryField("target", ("$.payload.target",)),
+            SummaryField("commit", ("$.payload.deployment.meta.githubCommitMessage",)),
+            SummaryField("link", ("$.payload.links.deployment",)),
+        ),
+    ),
+    Provider(
+        name="webflow",
+        title="Webflow",
+        doc="Webhooks of a Webflow app; those made in a site's dashboard are not signed. The secret is the "
+        "client secret.",
+        doc_url="https://developers.webflow.com/data/docs/working-with-webhooks",
+        scheme=Hmac(
+            header="X-Webflow-Signature",
+            payload="{timestamp}:{body}",
+            timestamp_header="X-Webflow-Timestamp",
+            unit="ms",
+            tolerance=300,
+        ),
+        event=("$.triggerType",),
+        answer=OK,
+        summary_fields=(
+            SummaryField("form", ("$.payload.name",)),
+            SummaryField("site", ("$.payload.siteId", "$.payload.site")),
+            SummaryField("order", ("$.payload.orderId",)),
+            SummaryField("item", ("$.payload.fieldData.name", "$.payload.id")),
+            SummaryField("status", ("$.payload.status",)),
+        ),
+    ),
+    Provider(
+        name="workos",
+        title="WorkOS",
+        doc="Events of WorkOS.",
+        doc_url="https://workos.com/docs/events/data-syncing/webhooks",
+        scheme=Hmac(
+            header="WorkOS-Signature",
+            form=Fields(separator=", "),
+            payload="{timestamp}.{body}",
+            unit="ms",
+            tolerance=180,
+        ),
+        event=("$.event",),
+        delivery_id=("$.id",),
+        answer=OK,
+        summary_fields=(
+            SummaryField("object", ("$.data.object",)),
+            SummaryField("id", ("$.data.id",)),
+            SummaryField("email", ("$.data.email", "$.data.emails[0].value", "$.data.user.email")),
+            SummaryField("name", ("$.data.name", "$.data.first_name")),
+            SummaryField("state", ("$.data.state", "$.data.status")),
+            SummaryField("organization", ("$.data.organization_id",)),
+        ),
+    ),
+)

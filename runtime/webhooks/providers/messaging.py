@@ -1,0 +1,304 @@
+"""Providers: chats, mail, telephony and support."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from runtime.webhooks.handshakes.echo import JsonEcho
+from runtime.webhooks.handshakes.proof import JsonProof, QueryProof
+from runtime.webhooks.keys.public_key import ed25519_key, p256_key
+from runtime.webhooks.providers.provider import MIB, Provider, SummaryField
+from runtime.webhooks.request.field_source import BODY
+from runtime.webhooks.request.payload import json_or_form
+from runtime.webhooks.request.static_response import OK, StaticAnswer
+from runtime.webhooks.schemes.basic import Basic
+from runtime.webhooks.schemes.hmac import Hmac
+from runtime.webhooks.schemes.public_key import PublicKey
+from runtime.webhooks.schemes.signature_header import Prefixed
+from runtime.webhooks.schemes.token import Token
+
+MESSAGING: Final = (
+    Provider(
+        name="customerio",
+        title="Customer.io",
+        doc="Reporting webhooks of Customer.io.",
+        doc_url="https://docs.customer.io/journeys/webhooks/",
+        scheme=Hmac(
+            header="X-CIO-Signature",
+            payload="v0:{timestamp}:{body}",
+            timestamp_header="X-CIO-Timestamp",
+            tolerance=300,
+        ),
+        event=("$.object_type + $.metric", "$.metric"),
+        delivery_id=("$.event_id",),
+        summary_fields=(
+            SummaryField("metric", ("$.metric",)),
+            SummaryField("kind", ("$.object_type",)),
+            SummaryField("recipient", ("$.data.recipient", "$.data.identifiers.email", "$.data.email_address")),
+            SummaryField("subject", ("$.data.subject",)),
+            SummaryField("campaign", ("$.data.campaign_id", "$.data.broadcast_id")),
+            SummaryField("link", ("$.data.href",)),
+            SummaryField("failure", ("$.data.failure_message",)),
+        ),
+    ),
+    Provider(
+        name="intercom",
+        title="Intercom",
+        doc="Notifications of an Intercom app, signed with SHA-1, the only option. The secret is the client secret.",
+        doc_url="https://developers.intercom.com/docs/webhooks",
+        scheme=Hmac(header="X-Hub-Signature", form=Prefixed("sha1="), algorithm="sha1"),
+        event=("$.topic",),
+        delivery_id=("$.id",),
+        answer=OK,
+        summary_fields=(
+            SummaryField("kind", ("$.data.item.type",)),
+            SummaryField("id", ("$.data.item.id",)),
+            SummaryField("subject", ("$.data.item.source.subject", "$.data.item.title")),
+            SummaryField("state", ("$.data.item.state",)),
+            SummaryField("from", ("$.data.item.source.author.email", "$.data.item.email", "$.data.item.user.email")),
+            SummaryField("app", ("$.app_id",)),
+        ),
+    ),
+    Provider(
+        name="line",
+        title="LINE",
+        doc="The Messaging API of LINE. The secret is the channel's secret.",
+        doc_url="https://developers.line.biz/en/reference/messaging-api/#signature-validation",
+        scheme=Hmac(header="X-Line-Signature", encoding="base64"),
+        event=("$.events[0].type",),
+        delivery_id=("$.events[*].webhookEventId",),
+        answer=OK,
+        summary_fields=(
+            SummaryField("text", ("$.events[0].message.text",)),
+            SummaryField("kind", ("$.events[0].message.type",)),
+            SummaryField("user", ("$.events[0].source.userId",)),
+            SummaryField("group", ("$.events[0].source.groupId", "$.events[0].source.roomId")),
+            SummaryField("postback", ("$.events[0].postback.data",)),
+        ),
+    ),
+    Provider(
+        name="postmark",
+        title="Postmark",
+        doc="Postmark's webhooks. It does not sign: the secret is the `name:password` of the webhook's basic auth.",
+        doc_url="https://postmarkapp.com/developer/webhooks/webhooks-overview",
+        scheme=Basic(),
+        # Up to 35 MB of attachments in one mail:
+        # https://postmarkapp.com/support/article/1056-what-are-the-attachment-and-email-size-limits
+        body_limit=25 * MIB,
+        event=("$.RecordType",),
+        # MessageID is the same for the message's delivery, opening and every click; each of them has its own time.
+        delivery_id=(BODY,),
+        summary_fields=(
+            SummaryField("recipient", ("$.Recipient", "$.Email", "$.To")),
+            SummaryField("subject", ("$.Subject",)),
+            SummaryField("type", ("$.Type",)),
+            SummaryField("description", ("$.Description", "$.Details")),
+            SummaryField("message", ("$.MessageID",)),
+            SummaryField("tag", ("$.Tag",)),
+        ),
+    ),
+    Provider(
+        name="sendgrid",
+        title="SendGrid",
+        doc="SendGrid's signed event webhook: several events in one delivery. The secret is the verification key.",
+        doc_url="https://www.twilio.com/docs/sendgrid/for-developers/tracking-events/"
+        "getting-started-event-webhook-security-features",
+        scheme=PublicKey(
+            key=p256_key,
+            header="X-Twilio-Email-Event-Webhook-Signature",
+            payload="{timestamp}{body}",
+            timestamp_header="X-Twilio-Email-Event-Webhook-Timestamp",
+        ),
+        delivery_id=("$[*].sg_event_id",),
+        event=("$[0].event",),
+        summary_fields=(
+            SummaryField("event", ("$[0].event",)),
+            SummaryField("email", ("$[0].email",)),
+            SummaryField("reason", ("$[0].reason",)),
+            SummaryField("message", ("$[0].sg_message_id",)),
+        ),
+    ),
+    Provider(
+        name="slack",
+        title="Slack",
+        doc="Slack's Events API, slash commands and interactivity.",
+        doc_url="https://docs.slack.dev/authentication/verifying-requests-from-slack/",
+        scheme=Hmac(
+            header="X-Slack-Signature",
+            form=Prefixed("v0="),
+            payload="v0:{timestamp}:{body}",
+            timestamp_header="X-Slack-Request-Timestamp",
+            tolerance=300,
+        ),
+        # Events are JSON; an interaction is a form whose `payload` is JSON; a slash command is a plain form.
+        decoder=json_or_form("payload", plain=True),
+        handshake=JsonEcho(where="$.type", equals="url_verification", echo="$.challenge"),
+        event=("$.event.type", "$.type", "$.command"),
+        delivery_id=("$.event_id",),
+        answer=OK,
+        summary_fields=(
+            SummaryField("team", ("$.team_id", "$.team.id")),
+            SummaryField("channel", ("$.event.channel", "$.channel_id", "$.channel.id", "$.event.item.channel")),
+            SummaryField("user", ("$.event.user", "$.user_id", "$.user.id")),
+            SummaryField("command", ("$.command",)),
+            SummaryField("text", ("$.event.text", "$.text", "$.message.text")),
+        ),
+    ),
+    Provider(
+        name="telegram",
+        title="Telegram",
+        doc="Updates of a Telegram bot. The secret is the `secret_token` of setWebhook.",
+        doc_url="https://core.telegram.org/bots/api#setwebhook",
+        scheme=Token(header="X-Telegram-Bot-Api-Secret-Token"),
+        # Telegram would execute a JSON answer as a call of the bot.
+        answer=StaticAnswer(200),
+        # An update has one kind, which is the name of its content.
+        event=("key:update_id",),
+        delivery_id=("$.update_id",),
+        summary_fields=(
+            SummaryField(
+                "from", ("$.message.from.username", "$.message.from.first_name", "$.callback_query.from.username")
+            ),
+            SummaryField("chat", ("$.message.chat.title", "$.message.chat.username", "$.channel_post.chat.title")),
+            SummaryField(
+                "text", ("$.message.text", "$.edited_message.text", "$.channel_post.text", "$.callback_query.data")
+            ),
+        ),
+    ),
+    Provider(
+        name="telnyx",
+        title="Telnyx",
+        doc="Telnyx messages, calls and faxes (API v2). The secret is the account's public key.",
+        doc_url="https://developers.telnyx.com/docs/development/sdk/python/webhooks",
+        scheme=PublicKey(
+            key=ed25519_key,
+            header="telnyx-signature-ed25519",
+            payload="{timestamp}|{body}",
+            timestamp_header="telnyx-timestamp",
+        ),
+        event=("$.data.event_type",),
+        delivery_id=("$.data.id",),
+        summary_fields=(
+            SummaryField("from", ("$.data.payload.from.phone_number", "$.data.payload.from")),
+            SummaryField("to", ("$.data.payload.to[0].phone_number", "$.data.payload.to")),
+            SummaryField("direction", ("$.data.payload.direction",)),
+            SummaryField("text", ("$.data.payload.text",)),
+            SummaryField("state", ("$.data.payload.state", "$.data.payload.status")),
+        ),
+    ),
+    Provider(
+        name="twitch",
+        title="Twitch",
+        doc="Twitch's EventSub over webhooks. The event of a revoked subscription is the reason, "
+        "`authorization_revoked`.",
+        doc_url="https://dev.twitch.tv/docs/eventsub/handling-webhook-events/",
+        scheme=Hmac(
+            header="Twitch-Eventsub-Message-Signature",
+            form=Prefixed("sha256="),
+            payload="{id}{timestamp}{body}",
+            timestamp_header="Twitch-Eventsub-Message-Timestamp",
+            id_header="Twitch-Eventsub-Message-Id",
+            # No id contains a colon, and the time has its first one at a fixed place: so it ends the id.
+            id_border=":",
+            unit="rfc3339",
+            tolerance=600,
+        ),
+        handshake=JsonEcho(
+            where="$.subscription.status", equals="webhook_callback_verification_pending", echo="$.challenge"
+        ),
+        # Of the members of the root only the subscription has a transport. Its status is `enabled` until it is revoked.
+        event=("$[?@.transport && @.status != 'enabled'].status", "$.subscription.type"),
+        delivery_id=("header:Twitch-Eventsub-Message-Id",),
+        summary_fields=(
+            SummaryField("broadcaster", ("$.event.broadcaster_user_name", "$.event.to_broadcaster_user_name")),
+            SummaryField("user", ("$.event.user_name", "$.event.from_broadcaster_user_name")),
+            SummaryField("title", ("$.event.title", "$.event.reward.title")),
+            SummaryField("text", ("$.event.message.text", "$.event.user_input")),
+            SummaryField("subscription", ("$.subscription.type",)),
+        ),
+    ),
+    Provider(
+        name="twitter",
+        title="X (Twitter)",
+        doc="X's Account Activity API. The secret is the app's consumer secret.",
+        doc_url="https://developer.x.com/en/docs/x-api/enterprise/account-activity-api/guides/securing-webhooks",
+        # The handshake signs short texts for anyone who asks: none of them begins like this.
+        scheme=Hmac(
+            header="X-Twitter-Webhooks-Signature",
+            form=Prefixed("sha256="),
+            encoding="base64",
+            begins=b"{",
+        ),
+        handshake=QueryProof(token="crc_token", name="response_token"),  # noqa: S106 - its name
+        event=("key:for_user_id,user_has_blocked,apps,users",),
+        # Every event contains its own id or time; there is no other id.
+        delivery_id=(BODY,),
+        answer=OK,
+        summary_fields=(
+            SummaryField("for", ("$.for_user_id",)),
+            SummaryField("post", ("$.tweet_create_events[0].text",)),
+            SummaryField("by", ("$.tweet_create_events[0].user.screen_name", "$.follow_events[0].source.screen_name")),
+            SummaryField("liked", ("$.favorite_events[0].favorited_status.text",)),
+            SummaryField("message", ("$.direct_message_events[0].message_create.message_data.text",)),
+        ),
+    ),
+    Provider(
+        name="zendesk",
+        title="Zendesk",
+        doc="Webhooks of Zendesk.",
+        doc_url="https://developer.zendesk.com/documentation/webhooks/verifying/",
+        scheme=Hmac(
+            header="X-Zendesk-Webhook-Signature",
+            encoding="base64",
+            payload="{timestamp}{body}",
+            timestamp_header="X-Zendesk-Webhook-Signature-Timestamp",
+            unit="rfc3339",
+            tolerance=300,
+        ),
+        # https://support.zendesk.com/hc/en-us/articles/4408839108378
+        body_limit=256 * 1024,
+        event=("$.type",),
+        delivery_id=("header:X-Zendesk-Webhook-Invocation-Id",),
+        summary_fields=(
+            SummaryField("subject", ("$.subject", "$.detail.subject")),
+            SummaryField("id", ("$.detail.id",)),
+            SummaryField("status", ("$.detail.status",)),
+            SummaryField("priority", ("$.detail.priority",)),
+            SummaryField("email", ("$.detail.email",)),
+            SummaryField("account", ("$.account_id",)),
+        ),
+    ),
+    Provider(
+        name="zoom",
+        title="Zoom",
+        doc="Events of a Zoom app. The secret is the app's secret token.",
+        doc_url="https://developers.zoom.us/docs/api/webhooks/",
+        scheme=Hmac(
+            header="X-Zm-Signature",
+            form=Prefixed("v0="),
+            payload="v0:{timestamp}:{body}",
+            timestamp_header="X-Zm-Request-Timestamp",
+            tolerance=300,
+        ),
+        # Zoom validates the URL when it is saved and every 72 hours.
+        handshake=JsonProof(
+            where="$.event",
+            equals="endpoint.url_validation",
+            token="$.payload.plainToken",  # noqa: S106 - the path of the token
+            token_name="plainToken",  # noqa: S106
+            proof_name="encryptedToken",
+        ),
+        event=("$.event",),
+        # `event_ts` is in every body; the signature differs for each attempt.
+        delivery_id=(BODY,),
+        answer=OK,
+        summary_fields=(
+            SummaryField("topic", ("$.payload.object.topic",)),
+            SummaryField("meeting", ("$.payload.object.id",)),
+            SummaryField("host", ("$.payload.object.host_email", "$.payload.object.host_id")),
+            SummaryField("participant", ("$.payload.object.participant.user_name",)),
+            SummaryField("start", ("$.payload.object.start_time",)),
+            SummaryField("account", ("$.payload.account_id",)),
+        ),
+    ),
+)

@@ -1,0 +1,1 @@
+"""Worker processes of the daemon: their start, and messages to and from them."""

@@ -1,0 +1,1 @@
+"""What is kept of secrets, and of what was deleted."""
