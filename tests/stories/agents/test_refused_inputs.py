@@ -58,10 +58,19 @@ class Issues:
         """Return the warnings of `/readyz` about runs."""
         return [each for each in self.daemon.readyz().json()["warnings"] if each.startswith("runs of helper")]
 
+    def _metric(self, start: str) -> list[str]:
+        lines = self.daemon.request("GET", "/metrics", to="admin").body.decode().splitlines()
+        return [line for line in lines if line.startswith(start)]
+
     @property
     def counted(self) -> list[str]:
-        lines = self.daemon.request("GET", "/metrics", to="admin").body.decode().splitlines()
-        return [line for line in lines if line.startswith("symbiont_red_checks{")]
+        return self._metric("symbiont_red_checks{")
+
+    @property
+    def loaded(self) -> float:
+        """The number of programs that this daemon has loaded."""
+        (line,) = self._metric('symbiont_reloads_total{result="loaded"}')
+        return float(line.split()[-1])
 
 
 @pytest.mark.parametrize("database", ["sqlite", "postgres"])
@@ -98,7 +107,10 @@ def test_a_refused_delivery_to_a_keyed_thread_ends_alone(
             write(f"You help. {BAD}")
             until(lambda: issues.tell(1, "poisoned") == "dead", what="the other program")
             assert [issues.tell(1, "poisoned") for _ in range(2)] == ["dead"] * 2
+            before = issues.loaded
             write("You help again.")
+            # A message that meets the program of before is refused too.
+            until(lambda: issues.loaded > before, what="the mended program")
             (warning,) = until(issues.failing, what="a warning")
             assert f"all in the thread {thread}: " in warning or f"the last in the thread {thread}: " in warning
             assert "against the content policy" in warning
