@@ -54,8 +54,6 @@ agent keeper {{
     tools [{tools}]
 }}
 """
-_STORED_LATER: Final = frozenset({("user_storage", "text_bytes"), ("user_storage", "accessed_at")})
-"""Columns that are stored up to a second after what the user did before."""
 
 
 @dataclass
@@ -128,12 +126,13 @@ class Victim:
         with closing(sqlite3.connect(f"file:{self.daemon.root}/.symbi/symbiont.db?mode=ro", uri=True)) as database:
             names = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
             found: dict[str, Any] = {}
-            for name in sorted({*names} - {"tokens"}):
-                columns = [row[1] for row in database.execute(f"PRAGMA table_info({name})")]
-                if "user_id" in columns:
-                    shown = ", ".join(each for each in columns if (name, each) not in _STORED_LATER)
-                    query = f"SELECT {shown} FROM {name} WHERE user_id = ? ORDER BY 1, 2"
+            # The bytes of texts are counted up to a second later: only the other columns of that table are compared.
+            for name in sorted({*names} - {"tokens", "user_storage"}):
+                if "user_id" in [row[1] for row in database.execute(f"PRAGMA table_info({name})")]:
+                    query = f"SELECT * FROM {name} WHERE user_id = ? ORDER BY 1, 2"
                     found[name] = database.execute(query, [self.known["ID"]]).fetchall()
+            query = "SELECT total(table_count), total(table_bytes), total(kv_bytes) FROM user_storage WHERE user_id = ?"
+            found["storage"] = database.execute(query, [self.known["ID"]]).fetchall()
             for name in ("agent_settings", "secrets", "users", "webhooks"):
                 found[f"all {name}"] = database.execute(f"SELECT * FROM {name} ORDER BY 1, 2").fetchall()
             query = "SELECT id, user_id, scopes, revoked_at FROM tokens ORDER BY 1"
