@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, Field
 
 from dslc.blocks.options import Options
 from dslc.blocks.values.types import SINGLE, Form
-from runtime.webhooks.handshakes.handshake import HandshakeResponder
+from runtime.webhooks.handshakes import Handshake
 from runtime.webhooks.keys.certificate import holds, private_key, read_signature, signing_key, write_signature
 from runtime.webhooks.providers.jwt import listed
 from runtime.webhooks.providers.provider import MIB, Provider, SummaryField
@@ -154,37 +154,24 @@ def signed_members(body: bytes, content_type: str) -> object:
     return {name: message[name] for name in names if name in message}
 
 
-@dataclass(frozen=True, slots=True)
-class Confirmation:
+def _confirm(request: WebhookRequest, payload: Payload, secrets: tuple[bytes, ...]) -> StaticAnswer | None:
     """Log a signed subscription confirmation for the owner; never confirm it automatically.
 
     Anyone who can subscribe to a topic chooses the endpoint, so this request does not prove that the subscription is
     wanted.
     """
-
-    signed: bool = True
-    methods: tuple[str, ...] = ("POST",)
-
-    @property
-    def words(self) -> str:
-        return "POST of a confirmation: its URL is logged, for you to open"
-
-    def responder(self, secrets: tuple[bytes, ...]) -> HandshakeResponder:
-        def respond(request: WebhookRequest, payload: Payload) -> StaticAnswer | None:
-            message = payload.value_or_none()
-            if not isinstance(message, dict) or message.get("Type") != "SubscriptionConfirmation":
-                return None
-            topic, url = str(message.get("TopicArn")), str(message.get("SubscribeURL"))
-            ours = url.startswith(f"https://{_host(topic)}/?") and url.isascii() and url.isprintable()
-            log.warning(
-                "sns_confirmation_requested",
-                topic=topic,
-                url=url if ours else None,
-                hint="open the URL once to confirm" if ours else "the URL is not Amazon's: do not open it",
-            )
-            return StaticAnswer()
-
-        return respond
+    message = payload.value_or_none()
+    if not isinstance(message, dict) or message.get("Type") != "SubscriptionConfirmation":
+        return None
+    topic, url = str(message.get("TopicArn")), str(message.get("SubscribeURL"))
+    ours = url.startswith(f"https://{_host(topic)}/?") and url.isascii() and url.isprintable()
+    log.warning(
+        "sns_confirmation_requested",
+        topic=topic,
+        url=url if ours else None,
+        hint="open the URL once to confirm" if ours else "the URL is not Amazon's: do not open it",
+    )
+    return StaticAnswer()
 
 
 _ARN = Form(_TOPIC.pattern, "the ARN of a topic, such as arn:aws:sns:eu-central-1:123456789012:orders")
@@ -217,7 +204,7 @@ AWS_SNS = Provider(
     # https://docs.aws.amazon.com/sns/latest/dg/large-message-payloads.html: 256 KiB of text, quoted in JSON
     body_limit=MIB,
     decoder=signed_members,
-    handshake=Confirmation(),
+    handshake=Handshake("POST of a confirmation: its URL is logged, for you to open", _confirm, signed=True),
     event=("$.Type",),
     delivery_id=("$.MessageId",),
     summary_fields=(

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated
 
 from pydantic import Field
 
 from dslc.blocks.options import Options
 from dslc.blocks.values.types import Form, HeaderName, Relation
-from runtime.webhooks.handshakes.cloud_events import Permission
-from runtime.webhooks.handshakes.handshake import ByMethod, HandshakeResponder, safe_challenge
+from runtime.webhooks.handshakes import PERMISSION, Handshake, by_method, safe_challenge
 from runtime.webhooks.providers.jwt import Texts
 from runtime.webhooks.providers.provider import MIB, Provider, SummaryField
 from runtime.webhooks.request.payload import Payload
@@ -24,29 +23,15 @@ _VALIDATION = "Microsoft.EventGrid.SubscriptionValidationEvent"
 _TENANT = Form("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "a tenant's id: a UUID in small letters")
 
 
-@dataclass(frozen=True, slots=True)
-class Validation:
+def _validate(request: WebhookRequest, payload: Payload, secrets: tuple[bytes, ...]) -> StaticAnswer | None:
     """Answer Event Grid's validation event: return its code as JSON."""
-
-    signed: bool = False
-    methods: tuple[str, ...] = ("POST",)
-
-    @property
-    def words(self) -> str:
-        return "POST: `validationCode` is echoed as JSON"
-
-    def responder(self, secrets: tuple[bytes, ...]) -> HandshakeResponder:
-        def respond(request: WebhookRequest, payload: Payload) -> StaticAnswer | None:
-            if b"SubscriptionValidation" not in request.body:
-                return None
-            match payload.value_or_none():
-                case [{"eventType": kind, "data": {"validationCode": code}}] if kind == _VALIDATION:
-                    if safe_challenge(code) is None:
-                        return None
-                    return StaticAnswer(200, "application/json", json.dumps({"validationResponse": code}).encode())
-            return None
-
-        return respond
+    if b"SubscriptionValidation" not in request.body:
+        return None
+    match payload.value_or_none():
+        case [{"eventType": kind, "data": {"validationCode": code}}] if kind == _VALIDATION:
+            if safe_challenge(code) is not None:
+                return StaticAnswer(200, "application/json", json.dumps({"validationResponse": code}).encode())
+    return None
 
 
 class EventGridOptions(Options):
@@ -89,7 +74,7 @@ AZURE_EVENT_GRID = Provider(
     doc_url="https://learn.microsoft.com/en-us/azure/event-grid/end-point-validation-event-grid-events-schema",
     scheme=Token(header="X-Webhook-Token"),
     # Its own schema validates with an event; CloudEvents, single or in a list, with OPTIONS.
-    handshake=ByMethod((Validation(), Permission())),
+    handshake=by_method(Handshake("POST: `validationCode` is echoed as JSON", _validate), PERMISSION),
     # https://learn.microsoft.com/en-us/azure/event-grid/event-schema: 1 MB, and its envelope
     body_limit=2 * MIB,
     event=("$[0].eventType", "$.type", "$[0].type"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from runtime.webhooks.handshakes.handshake import PresenceCheck
+from runtime.webhooks.handshakes import PRESENCE_CHECK
 from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.schemes.hmac import Hmac
 
@@ -45,7 +45,7 @@ BOX = Provider(
         tolerance=600,
         rewritten=escaped,
     ),
-    handshake=PresenceCheck(),
+    handshake=PRESENCE_CHECK,
     event=("$.trigger",),
     # Not BOX-DELIVERY-ID, which differs for every attempt.
     delivery_id=("$.id",),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from runtime.webhooks.handshakes.echo import FormPing
+from runtime.webhooks.handshakes import form_ping
 from runtime.webhooks.providers.provider import MIB, Provider, SummaryField
 from runtime.webhooks.request.field_source import BODY
 from runtime.webhooks.request.static_response import OK
@@ -207,7 +207,7 @@ COMMERCE: Final = (
         doc_url="https://developer.woocommerce.com/docs/webhooks/",
         scheme=Hmac(header="X-WC-Webhook-Signature", encoding="base64"),
         # A new webhook is tested with an unsigned form.
-        handshake=FormPing(name="webhook_id"),
+        handshake=form_ping("webhook_id"),
         event=("header:X-WC-Webhook-Topic",),
         sample_event="order.created",
         delivery_id=("header:X-WC-Webhook-Delivery-ID",),

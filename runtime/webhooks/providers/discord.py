@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from runtime.webhooks.handshakes.handshake import HandshakeResponder
+from runtime.webhooks.handshakes import Handshake
 from runtime.webhooks.keys.public_key import ed25519_key
 from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.payload import Payload
@@ -21,25 +19,14 @@ _SCHEME = PublicKey(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ping:
+def _ping(kind: int, answer: StaticAnswer) -> Handshake:
     """Answer a signed body whose `type` is this number with `answer`."""
 
-    type: int
-    answer: StaticAnswer
-    signed: bool = True
-    methods: tuple[str, ...] = ("POST",)
+    def respond(request: WebhookRequest, payload: Payload, secrets: tuple[bytes, ...]) -> StaticAnswer | None:
+        body = payload.value_or_none()
+        return answer if isinstance(body, dict) and body.get("type") == kind else None
 
-    @property
-    def words(self) -> str:
-        return f"POST of `$.type` {self.type}: {self.answer.status}"
-
-    def responder(self, secrets: tuple[bytes, ...]) -> HandshakeResponder:
-        def respond(request: WebhookRequest, payload: Payload) -> StaticAnswer | None:
-            body = payload.value_or_none()
-            return self.answer if isinstance(body, dict) and body.get("type") == self.type else None
-
-        return respond
+    return Handshake(f"POST of `$.type` {kind}: {answer.status}", respond, signed=True)
 
 
 DISCORD = Provider(
@@ -48,7 +35,7 @@ DISCORD = Provider(
     doc="Discord interactions: commands, components, modals. The secret is the application's public key.",
     doc_url="https://docs.discord.com/developers/interactions/overview",
     scheme=_SCHEME,
-    handshake=Ping(type=1, answer=StaticAnswer(200, "application/json", b'{"type":1}')),
+    handshake=_ping(1, StaticAnswer(200, "application/json", b'{"type":1}')),
     # Deferred answer: Discord shows that the app is thinking until its message is edited.
     answer=StaticAnswer(200, "application/json", b'{"type":5}'),
     event=("$.type",),
@@ -68,7 +55,7 @@ DISCORD_EVENTS = Provider(
     doc="Events that Discord sends to an app. The secret is the application's public key.",
     doc_url="https://docs.discord.com/developers/events/webhook-events",
     scheme=_SCHEME,
-    handshake=Ping(type=0, answer=StaticAnswer(204, "application/json", b"")),
+    handshake=_ping(0, StaticAnswer(204, "application/json", b"")),
     answer=StaticAnswer(204, "application/json", b""),
     event=("$.event.type",),
     summary_fields=(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from runtime.webhooks.handshakes.echo import JsonEcho
-from runtime.webhooks.handshakes.proof import JsonProof, QueryProof
+from runtime.webhooks.handshakes import json_echo, json_proof, query_proof
 from runtime.webhooks.keys.public_key import ed25519_key, p256_key
 from runtime.webhooks.providers.provider import MIB, Provider, SummaryField
 from runtime.webhooks.request.field_source import BODY
@@ -132,7 +131,7 @@ MESSAGING: Final = (
         ),
         # Events are JSON; an interaction is a form whose `payload` is JSON; a slash command is a plain form.
         decoder=json_or_form("payload", plain=True),
-        handshake=JsonEcho(where="$.type", equals="url_verification", echo="$.challenge"),
+        handshake=json_echo(where="$.type", equals="url_verification", echo="$.challenge"),
         event=("$.event.type", "$.type", "$.command"),
         delivery_id=("$.event_id",),
         answer=OK,
@@ -203,7 +202,7 @@ MESSAGING: Final = (
             unit="rfc3339",
             tolerance=600,
         ),
-        handshake=JsonEcho(
+        handshake=json_echo(
             where="$.subscription.status", equals="webhook_callback_verification_pending", echo="$.challenge"
         ),
         # Of the members of the root only the subscription has a transport. Its status is `enabled` until it is revoked.
@@ -229,7 +228,7 @@ MESSAGING: Final = (
             encoding="base64",
             begins=b"{",
         ),
-        handshake=QueryProof(token="crc_token", name="response_token"),  # noqa: S106 - its name
+        handshake=query_proof(token="crc_token", name="response_token"),  # noqa: S106 - its name
         event=("key:for_user_id,user_has_blocked,apps,users",),
         # Every event contains its own id or time; there is no other id.
         delivery_id=(BODY,),
@@ -281,7 +280,7 @@ MESSAGING: Final = (
             tolerance=300,
         ),
         # Zoom validates the URL when it is saved and every 72 hours.
-        handshake=JsonProof(
+        handshake=json_proof(
             where="$.event",
             equals="endpoint.url_validation",
             token="$.payload.plainToken",  # noqa: S106 - the path of the token

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from dslc.blocks.block import GroupModel
 from dslc.blocks.values.types import SecretReference
-from runtime.webhooks.handshakes.echo import QueryEcho
+from runtime.webhooks.handshakes import Handshake, query_echo
 from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.field_source import BODY
 from runtime.webhooks.request.static_response import OK
@@ -27,9 +27,13 @@ class MetaOptions(GroupModel):
     )
 
 
+def _subscription(token: str | None) -> Handshake:
+    name = "hub.verify_token"
+    return query_echo("hub.challenge", fixed=(("hub.mode", "subscribe"),), token_name=name, token=token)
+
+
 def _configure(row: Provider, options: MetaOptions) -> Provider:
-    assert isinstance(row.handshake, QueryEcho)
-    return replace(row, handshake=replace(row.handshake, token=options.verify_token))
+    return replace(row, handshake=_subscription(options.verify_token))
 
 
 META = Provider(
@@ -38,11 +42,7 @@ META = Provider(
     doc="Webhooks of Facebook, Instagram, Messenger and WhatsApp. The secret is the app's secret.",
     doc_url="https://developers.facebook.com/docs/graph-api/webhooks/getting-started",
     scheme=Hmac(header="X-Hub-Signature-256", form=Prefixed("sha256=")),
-    handshake=QueryEcho(
-        echo="hub.challenge",
-        fixed=(("hub.mode", "subscribe"),),
-        token_name="hub.verify_token",  # noqa: S106 - the parameter's name
-    ),
+    handshake=_subscription(None),
     event=("$.entry[0].changes[0].field", "$.object"),
     # Ids are inside the change, elsewhere in every product; each entry has a time.
     delivery_id=(BODY,),

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
-from runtime.webhooks.handshakes.handshake import HandshakeResponder
+from runtime.webhooks.handshakes import Handshake
 from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.payload import Payload
 from runtime.webhooks.request.request import WebhookRequest, query_parameters
@@ -16,27 +15,14 @@ from runtime.webhooks.schemes.token import BodyToken, without
 _TOKEN = re.compile(r"[A-Za-z0-9 .:;,()_+/=-]{1,1024}")
 
 
-@dataclass(frozen=True, slots=True)
-class Validation:
+def _validate(request: WebhookRequest, payload: Payload, secrets: tuple[bytes, ...]) -> StaticAnswer | None:
     """Answer an empty POST whose query has one `validationToken` with this token as plain text. SharePoint writes the
     name in lower case."""
-
-    signed: bool = False
-    methods: tuple[str, ...] = ("POST",)
-
-    @property
-    def words(self) -> str:
-        return "POST: `validationToken` is echoed"
-
-    def responder(self, secrets: tuple[bytes, ...]) -> HandshakeResponder:
-        def respond(request: WebhookRequest, payload: Payload) -> StaticAnswer | None:
-            parameters = query_parameters(request.query).items()
-            tokens = [value for name, value in parameters if name.lower() == "validationtoken"]
-            if request.body or len(tokens) != 1 or not _TOKEN.fullmatch(tokens[0]):
-                return None
-            return StaticAnswer(body=tokens[0].encode())
-
-        return respond
+    parameters = query_parameters(request.query).items()
+    tokens = [value for name, value in parameters if name.lower() == "validationtoken"]
+    if request.body or len(tokens) != 1 or not _TOKEN.fullmatch(tokens[0]):
+        return None
+    return StaticAnswer(body=tokens[0].encode())
 
 
 MICROSOFT_GRAPH = Provider(
@@ -47,7 +33,7 @@ MICROSOFT_GRAPH = Provider(
     doc_url="https://learn.microsoft.com/en-us/graph/change-notifications-delivery-webhooks",
     scheme=BodyToken(items="$.value[*]", field="clientState", wrap=lambda item: {"value": [item]}),
     decoder=without("clientState", items="$.value[*]"),
-    handshake=Validation(),
+    handshake=Handshake("POST: `validationToken` is echoed", _validate),
     delivery_id=("$.value[*].id",),
     event=("$.value[0].lifecycleEvent", "$.value[0].changeType"),
     summary_fields=(

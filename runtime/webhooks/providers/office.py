@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from runtime.webhooks.handshakes.echo import QueryEcho
-from runtime.webhooks.handshakes.handshake import PresenceCheck
+from runtime.webhooks.handshakes import PRESENCE_CHECK, query_echo
 from runtime.webhooks.providers.provider import MIB, Provider, SummaryField
 from runtime.webhooks.request.field_source import BODY
 from runtime.webhooks.request.static_response import OK, StaticAnswer
@@ -63,7 +62,7 @@ OFFICE: Final = (
         "is the app's secret.",
         doc_url="https://www.dropbox.com/developers/reference/webhooks",
         scheme=Hmac(header="X-Dropbox-Signature"),
-        handshake=QueryEcho(echo="challenge"),
+        handshake=query_echo("challenge"),
         answer=OK,
         summary_fields=(
             SummaryField("account", ("$.list_folder.accounts[*]",)),
@@ -119,7 +118,7 @@ OFFICE: Final = (
         "callback URL too, so `public_url` is needed. The secret is the app's.",
         doc_url="https://developer.atlassian.com/cloud/trello/guides/rest-api/webhooks",
         scheme=Hmac(header="X-Trello-Webhook", algorithm="sha1", encoding="base64", payload="{body}{url}"),
-        handshake=PresenceCheck(),
+        handshake=PRESENCE_CHECK,
         event=("$.action.type",),
         delivery_id=("$.action.id",),
         answer=OK,

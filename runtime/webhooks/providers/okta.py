@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pydantic import Field
 
 from dslc.blocks.options import Options
 from dslc.blocks.values.types import HeaderName
-from runtime.webhooks.handshakes.handshake import HandshakeResponder
+from runtime.webhooks.handshakes import Handshake
 from runtime.webhooks.providers.provider import Provider, SummaryField
 from runtime.webhooks.request.payload import Payload
 from runtime.webhooks.request.refusal import RefusedRequest
@@ -21,27 +21,14 @@ from runtime.webhooks.schemes.token import Token
 _CHALLENGE = re.compile(r"[A-Za-z0-9._~+/=-]{1,256}")
 
 
-@dataclass(frozen=True, slots=True)
-class Verification:
+def _verify(request: WebhookRequest, payload: Payload, secrets: tuple[bytes, ...]) -> StaticAnswer | None:
     """Answer Okta's one-time verification GET: return its header as JSON."""
-
-    signed: bool = False
-    methods: tuple[str, ...] = ("GET",)
-
-    @property
-    def words(self) -> str:
-        return "GET: `X-Okta-Verification-Challenge` is echoed as JSON"
-
-    def responder(self, secrets: tuple[bytes, ...]) -> HandshakeResponder:
-        def respond(request: WebhookRequest, payload: Payload) -> StaticAnswer | None:
-            challenge = request.headers.one("x-okta-verification-challenge", repeated="ambiguous_header")
-            if challenge is None:
-                return None
-            if not _CHALLENGE.fullmatch(challenge):
-                raise RefusedRequest("malformed_event")
-            return StaticAnswer(200, "application/json", json.dumps({"verification": challenge}).encode())
-
-        return respond
+    challenge = request.headers.one("x-okta-verification-challenge", repeated="ambiguous_header")
+    if challenge is None:
+        return None
+    if not _CHALLENGE.fullmatch(challenge):
+        raise RefusedRequest("malformed_event")
+    return StaticAnswer(200, "application/json", json.dumps({"verification": challenge}).encode())
 
 
 class OktaOptions(Options):
@@ -61,7 +48,7 @@ OKTA = Provider(
     doc="Okta event hooks. Okta does not sign: the secret is the event hook's authentication secret, as it is sent.",
     doc_url="https://developer.okta.com/docs/concepts/event-hooks/",
     scheme=Token(header="Authorization"),
-    handshake=Verification(),
+    handshake=Handshake("GET: `X-Okta-Verification-Challenge` is echoed as JSON", _verify, methods=("GET",)),
     event=("$.data.events[0].eventType",),
     delivery_id=("$.eventId",),
     summary_fields=(

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 from dslc.blocks.setting import settings_of
 from dslc.blocks.values.secret import is_reference, valid_secret
 from runtime.secrets.secret import Secret
-from runtime.webhooks.handshakes.handshake import Handshake
+from runtime.webhooks.handshakes import Handshake
 from runtime.webhooks.request.content import Compression
 from runtime.webhooks.request.field_source import header_name
 from runtime.webhooks.request.payload import Decoder, Payload, decode_json

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from runtime.secrets.secret import Secret
-from runtime.webhooks.handshakes.handshake import HandshakeResponder
 from runtime.webhooks.keys.shared_secret import all_secret_bytes
 from runtime.webhooks.providers.provider import Provider
 from runtime.webhooks.request.content import Content
@@ -45,10 +44,10 @@ class Verifier:
 
     provider: Provider
     check: Check
-    _responder: HandshakeResponder | None
     _event: Read
     _delivery_id: Read
-    _responders: Mapping[int, HandshakeResponder] = field(default_factory=dict)
+    _secrets: Mapping[int | None, tuple[bytes, ...]] = field(repr=False)
+    """For handshakes: all secrets under None, and each one under the index that a match reports."""
 
     @property
     def tolerance(self) -> float | None:
@@ -77,10 +76,9 @@ class Verifier:
         the sender may know only one.
         """
         handshake = self.provider.handshake
-        if handshake is None or self._responder is None or handshake.signed != signed:
+        if handshake is None or handshake.signed != signed or request.method not in handshake.methods:
             return None
-        responder = self._responder if secret_index is None else self._responders.get(secret_index, self._responder)
-        return responder(request, payload) if request.method in handshake.methods else None
+        return handshake.respond(request, payload, self._secrets.get(secret_index, self._secrets[None]))
 
     def identify(self, match: Match, request: WebhookRequest, payload: Payload) -> VerifiedRequest:
         """Return the match with event and delivery id. Raises `Refused`."""
@@ -122,13 +120,10 @@ def prepare_unverified(row: Provider) -> Verifier:
 
 
 def _verifier(row: Provider, check: Check, secrets: tuple[bytes, ...], places: Sequence[int] = ()) -> Verifier:
-    handshake = row.handshake
-    by_place = zip(places, secrets, strict=True) if handshake is not None and handshake.signed else ()
     return Verifier(
         provider=row,
         check=check,
-        _responder=None if handshake is None else handshake.responder(secrets),
-        _responders={} if handshake is None else {at: handshake.responder((secret,)) for at, secret in by_place},
         _event=compile_sources(row.event, malformed="malformed_event"),
         _delivery_id=compile_sources(row.delivery_id, malformed="malformed_delivery_id", every=True),
+        _secrets={None: secrets, **{at: (secret,) for at, secret in zip(places, secrets, strict=True)}},
     )

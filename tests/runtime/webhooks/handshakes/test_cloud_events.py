@@ -6,9 +6,7 @@ import json
 
 import pytest
 
-from runtime.webhooks.handshakes.cloud_events import Permission
-from runtime.webhooks.handshakes.echo import JsonEcho
-from runtime.webhooks.handshakes.handshake import ByMethod, PresenceCheck
+from runtime.webhooks.handshakes import PERMISSION, PRESENCE_CHECK, by_method, json_echo
 from runtime.webhooks.receiving.response import answered
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.refusal import RefusedRequest
@@ -53,12 +51,12 @@ def test_who_names_nobody_or_two_is_not_answered() -> None:
 
 
 def test_each_handshake_of_a_sender_has_methods_of_its_own() -> None:
-    both = ByMethod((PresenceCheck(), Permission()))
+    both = by_method(PRESENCE_CHECK, PERMISSION)
     assert (both.signed, both.methods) == (False, ("HEAD", "OPTIONS"))
     with pytest.raises(ValueError, match="must have different methods"):
-        ByMethod((PresenceCheck(), PresenceCheck()))
+        by_method(PRESENCE_CHECK, PRESENCE_CHECK)
     with pytest.raises(ValueError, match="must have different methods"):
-        ByMethod((Permission(), JsonEcho(where="$.a", equals="b", echo="$.c")))
+        by_method(PERMISSION, json_echo(where="$.a", equals="b", echo="$.c"))
 
 
 @pytest.mark.parametrize("body", [EVENT, [EVENT]], ids=["alone", "in a list"])
