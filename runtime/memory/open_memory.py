@@ -16,7 +16,7 @@ from runtime.clock import SYSTEM, Clock
 from runtime.database.connection import Database
 from runtime.errors import SymbiontError
 from runtime.memory import folder_of, open_store
-from runtime.memory.collection.interface import CollectionStore
+from runtime.memory.collection.store import CollectionStore
 from runtime.memory.errors import FsyncFailed, NoSuchItem, StoreError, Unsupported
 from runtime.memory.indexing.background import background_tasks
 from runtime.memory.indexing.entries import item_of, place_of

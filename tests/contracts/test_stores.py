@@ -23,7 +23,7 @@ from runtime.clock import SYSTEM, Clock
 from runtime.database.connection import Database
 from runtime.errors import UsageError
 from runtime.memory import STORES, StoreRow, identity_of, open_store
-from runtime.memory.collection.interface import CollectionStore
+from runtime.memory.collection.store import CollectionStore
 from runtime.memory.errors import NoSuchItem, RefusedItem, StoreError, Unsupported
 from runtime.memory.item import Item, MemoryType, Provenance, chunk_hash, delivery_uri, retraction_uri, run_uri
 from runtime.memory.store import LARGEST_TEXT, Store

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from runtime.crypto import Unsealable
 from runtime.database.errors import Unavailable
@@ -16,24 +16,9 @@ class StoreAway(StoreError, Unavailable):  # noqa: N818 - named for the decision
 
 
 @contextmanager
-def store_errors(memory: str) -> Iterator[None]:
-    """Raise an error of the database as StoreError: `StoreAway`, or FsyncFailed if its disk fails."""
-    try:
-        yield
-    except StoreError:
-        raise
-    except Unavailable as error:
-        if error.fatal:
-            raise FsyncFailed(f"the collection {memory} may not be on disk: {error}") from error
-        hint = error.hint or "nothing was stored; try again when the database can be used"
-        raise StoreAway(f"the collection {memory} is not available at the moment: {error}", hint=hint) from error
-    except Unsealable as error:
-        raise StoreError(f"an item of the collection {memory} cannot be decrypted: {error}", hint=error.hint) from error
-
-
-@contextmanager
-def rows_errors(many: str, one: str) -> Iterator[None]:
-    """Like `store_errors`, for a store that reads other rows of the database. `many`, `one`: what these are called."""
+def rows_errors(many: str, one: str, away: str = "cannot be read", hint: str | None = None) -> Iterator[None]:
+    """Raise an error of the database as StoreError: `StoreAway`, or FsyncFailed if its disk fails. `many`, `one`: what
+    the store's rows are called. `away`, `hint`: of `StoreAway`."""
     try:
         yield
     except StoreError:
@@ -41,6 +26,12 @@ def rows_errors(many: str, one: str) -> Iterator[None]:
     except Unavailable as error:
         if error.fatal:
             raise FsyncFailed(f"{many} may not be on disk: {error}") from error
-        raise StoreAway(f"{many} cannot be read at the moment: {error}", hint=error.hint) from error
+        raise StoreAway(f"{many} {away} at the moment: {error}", hint=error.hint or hint) from error
     except Unsealable as error:
         raise StoreError(f"{one} cannot be decrypted: {error}", hint=error.hint) from error
+
+
+def store_errors(memory: str) -> AbstractContextManager[None]:
+    """Do `rows_errors` for a collection memory."""
+    hint = "nothing was stored; try again when the database can be used"
+    return rows_errors(f"the collection {memory}", f"an item of the collection {memory}", "is not available", hint)

@@ -20,20 +20,12 @@ from runtime.database.text import escaped, hash_key, unescaped
 from runtime.memory.item import NOTHING_KNOWN, Item, Provenance
 from runtime.memory.store import text_bytes
 
-META: Final = (
-    "memory", "id", "user_id", "agent_id", "project_id", "memory_type", "timestamp", "source_uri", "source_key",
-    "chunk_hash", "tags", "part", "position", "subject", "subject_key", "replaces", "retracts", "run_id",
-    "version",
-)  # fmt: skip
-"""The columns in the clear, in the order in which rows are written and read."""
-COLUMNS: Final = (*META, "content")
-
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _TICK: Final = timedelta(microseconds=1)
 
 
 class ItemRow(NamedTuple):
-    """A row of `items` in the order of `COLUMNS`, with texts as stored."""
+    """A row of `items`, in the order in which rows are written and read, with texts as stored."""
 
     memory: str
     id: str
@@ -55,6 +47,11 @@ class ItemRow(NamedTuple):
     run_id: str | None = None
     version: int = 0
     content: bytes = b""
+
+
+COLUMNS: Final = ItemRow._fields
+META: Final = COLUMNS[:-1]
+"""The columns in the clear."""
 
 
 class Codec:
@@ -147,7 +144,6 @@ def _maybe_read(text: str | None) -> str | None:
     return None if text is None else unescaped(text)
 
 
-@lru_cache(maxsize=1024)
 @lru_cache(maxsize=1024)
 def tags_text(tags: tuple[str, ...]) -> str:
     """Return tags as they are stored in the clear."""

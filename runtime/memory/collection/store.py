@@ -6,40 +6,27 @@ database write one after the other; a call returns after the commit.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from datetime import UTC, date, datetime, time, timedelta
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime, time
 from typing import Any, Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, func, select
 
 from runtime.clock import SYSTEM, Clock, utc
 from runtime.crypto import Unsealable
 from runtime.database.connection import Database
-from runtime.database.errors import Collision, Unavailable
+from runtime.database.errors import Collision
+from runtime.database.schema import items
 from runtime.memory.agent_name import legal
 from runtime.memory.collection.errors import store_errors
-from runtime.memory.collection.interface import CollectionCounts, CollectionStore
-from runtime.memory.collection.markdown_view import MOST, inspection
 from runtime.memory.collection.options import CollectionOptions
-from runtime.memory.collection.queries import CollectionQueries
-from runtime.memory.collection.row_codec import Codec, ticks
-from runtime.memory.collection.transactions import CollectionTransaction, distinct
+from runtime.memory.collection.reader import CollectionReader
+from runtime.memory.collection.row_codec import ticks
+from runtime.memory.collection.transactions import KEPT, CollectionTransaction, distinct
 from runtime.memory.errors import RefusedItem, StoreError
 from runtime.memory.item import Item
 from runtime.memory.store import Capability
-from runtime.memory.store_types import (
-    Append,
-    Compaction,
-    Inspection,
-    ItemLocation,
-    Part,
-    Scan,
-    StorePlace,
-    StoreProblem,
-    StoreStats,
-    UpsertResult,
-)
+from runtime.memory.store_types import Append, Compaction, StorePlace, StoreProblem, UpsertResult
 from runtime.memory.write_batcher import WriteBatcher
 
 BATCH: Final = 512
@@ -68,16 +55,17 @@ class _Done(NamedTuple):
     changed: frozenset[str]
 
 
-async def open_collection(place: StorePlace) -> SqlCollectionStore:
+async def open_collection(place: StorePlace) -> CollectionStore:
     """Open the store of this row. Nothing is written before the first item."""
     assert place.database is not None
-    store = SqlCollectionStore(place.memory.name, place.database, place.clock)
+    store = CollectionStore(place.memory.name, place.database, place.clock)
     store.configure(place.options)
     return store
 
 
-class SqlCollectionStore(CollectionStore):
-    """A collection memory. One event loop uses it; any number of processes may share a PostgreSQL database."""
+class CollectionStore(CollectionReader):
+    """A collection memory: its agents are collections, into which clients push texts, and which they list and search.
+    One event loop uses it; any number of processes may share a PostgreSQL database."""
 
     capabilities: frozenset[Capability] = frozenset(
         {"edit", "delete", "compact", "remove", "upsert", "replace", "keep_ids"}
@@ -85,53 +73,28 @@ class SqlCollectionStore(CollectionStore):
 
     def __init__(self, memory: str, database: Database, clock: Clock = SYSTEM) -> None:
         """`memory`: the name of the memory, by which its rows are found."""
-        super().__init__(clock)
-        self.name = memory
+        super().__init__(memory, database, clock)
         self._options = CollectionOptions()
-        self._database = database
-        self._codec = Codec(memory, database.keys)
-        self._queries = CollectionQueries(database, self._codec)
         self._group: WriteBatcher[_WriteRequest, Any] = WriteBatcher(f"collection {memory}", self._perform)
-
-    @property
-    def identity(self) -> str:
-        return f"collection:{self._database.id}/{self.name}"
-
-    @property
-    def index_keys(self) -> Sequence[bytes]:
-        return self._database.keys.index_keys(self.identity)
 
     def configure(self, options: Mapping[str, object]) -> None:
         self._options = CollectionOptions.model_validate(dict(options))
 
-    # Methods of collections only
-
     @property
     def chunking(self) -> CollectionOptions:
+        """Return how pushed texts are cut into chunks."""
         return self._options
 
     async def create(self, agent_id: str, user_id: str) -> bool:
+        """Create an empty collection of this user; False if the user has one of that name. Raises RefusedItem for an
+        invalid name, StoreError."""
         self._named(agent_id, user_id)
         return await self._do(CollectionTransaction.create, agent_id, user_id)
 
-    async def counts(self, agent_id: str | None = None, user_id: str | None = None) -> tuple[CollectionCounts, ...]:
-        with store_errors(self.name):
-            return await self._queries.counts(agent_id, user_id)
-
-    async def projects(self, agent_id: str | None = None, user_id: str | None = None) -> Counter[str | None]:
-        with store_errors(self.name):
-            return await self._queries.projects(agent_id, user_id)
-
-    async def tags(
-        self, agent_id: str | None = None, user_id: str | None = None, project_id: str | None = None
-    ) -> Counter[str]:
-        with store_errors(self.name):
-            return await self._queries.tags(agent_id, user_id, project_id)
-
     async def detach(self, memory_id: str, agent_id: str, source_uri: str) -> bool:
+        """Remove a source from an item, and delete the item if it has no other; True if it was deleted. Raises
+        NoSuchItem, StoreError."""
         return await self._do(CollectionTransaction.detach, memory_id, agent_id, source_uri)
-
-    # Writing
 
     async def _append(self, items: tuple[Item, ...], gates: Mapping[str, str]) -> tuple[Item, ...]:
         written: list[Item] = []
@@ -172,8 +135,9 @@ class SqlCollectionStore(CollectionStore):
         while more:
             put, gone, more = await self._do(CollectionTransaction.compact, agent_id, until)
             flushed, deleted = flushed + put, deleted + gone
-        with store_errors(self.name):
-            kept = await self._queries.kept(agent_id, until)
+        entries = items.c.memory == self.name, items.c.agent_id == agent_id, items.c.memory_type == "episodic"
+        expired = select(func.count()).where(*entries, items.c.compacted == KEPT, items.c.timestamp < until)
+        ((kept,),) = await self._rows(expired)
         if not kept:
             return Compaction(flushed, deleted)
         where = "in a code block or a comment"
@@ -198,10 +162,10 @@ class SqlCollectionStore(CollectionStore):
         self, method: Callable[Concatenate[CollectionTransaction, P], T], *given: P.args, **named: P.kwargs
     ) -> T:
         """Run this method in a transaction; return its result after the commit."""
-        items = len(given[0]) if given and isinstance(given[0], list) else 1
+        count = len(given[0]) if given and isinstance(given[0], list) else 1
         with store_errors(self.name):
             done: T = await self._group.put(
-                _WriteRequest(lambda transaction: method(transaction, *given, **named), items)
+                _WriteRequest(lambda transaction: method(transaction, *given, **named), count)
             )
             return done
 
@@ -259,56 +223,6 @@ class SqlCollectionStore(CollectionStore):
                 f"a user_id of {len(user_id)} characters is too long", hint=f"at most {LONGEST_NAME} characters"
             )
 
-    # Reading
-
-    async def scan(self, wanted: Scan | None = None) -> AsyncIterator[Item]:
-        with store_errors(self.name):
-            async for item in self._queries.scan(wanted or Scan()):
-                yield item
-
-    async def parts(self, agent_id: str | None = None) -> tuple[Part, ...]:
-        with store_errors(self.name):
-            return await self._queries.parts(agent_id)
-
-    async def read(self, part: Part) -> Sequence[tuple[Item, ItemLocation | None]]:
-        with store_errors(self.name):
-            return [(item, None) for item in await self._queries.items_of(part)]
-
-    async def stats(self, agent_id: str | None = None) -> StoreStats:
-        with store_errors(self.name):
-            return await self._queries.stats(agent_id)
-
-    async def agents(self) -> tuple[str, ...]:
-        with store_errors(self.name):
-            return await self._queries.agents()
-
-    async def locate(self, items: Sequence[Item]) -> dict[str, ItemLocation]:
-        return {}
-
-    async def inspect(self, agent_id: str, day: date | None = None) -> Inspection:
-        now = utc(self._clock.now())
-        day = day or now.date()
-        begin = datetime.combine(day, time(), UTC)
-        kinds: tuple[Any, ...] = ("semantic", "procedural")
-        newest = {"agent_id": legal(agent_id), "newest_first": True, "limit": MOST + 1}
-        long_term = [
-            item for kind in kinds async for item in self.scan(Scan.model_validate({**newest, "memory_type": kind}))
-        ]
-        today = {**newest, "memory_type": "episodic", "since": begin, "until": begin + timedelta(days=1)}
-        entries = [item async for item in self.scan(Scan.model_validate(today))]
-        return inspection(self.name, agent_id, day, list(_oldest_first(long_term)), list(_oldest_first(entries)), now)
-
-    async def verify(self, agent_id: str | None = None) -> tuple[int, tuple[StoreProblem, ...]]:
-        with store_errors(self.name):
-            return await self._queries.verify(agent_id)
-
-    async def ready(self) -> tuple[StoreProblem, ...]:
-        try:
-            async with self._database.read():
-                return ()
-        except Unavailable as error:
-            return (StoreProblem(self.identity, error.line()),)
-
     async def close(self) -> None:
         await self._group.drain()
 
@@ -325,7 +239,3 @@ def _transactions(operations: Sequence[_WriteRequest]) -> Iterator[list[_WriteRe
         items += operation.items
     if some:
         yield some
-
-
-def _oldest_first(items: Sequence[Item]) -> Iterator[Item]:
-    return iter(sorted(items, key=lambda item: (item.timestamp, item.memory_id)))

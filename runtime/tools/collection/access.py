@@ -10,8 +10,8 @@ import asyncio
 from typing import Final, NamedTuple
 
 from runtime.errors import NotFound
-from runtime.memory.collection.interface import CollectionStore
 from runtime.memory.collection.options import STORE
+from runtime.memory.collection.store import CollectionStore
 from runtime.memory.open_memory import OpenMemory
 from runtime.search.errors import IndexFailed
 from runtime.suggestions import unknown_name

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from runtime.errors import SymbiontError
-from runtime.memory.collection.interface import CollectionCounts
+from runtime.memory.collection.reader import CollectionCounts
 from runtime.memory.errors import FsyncFailed
 from runtime.memory.open_memory import OpenMemory
 from runtime.models.calls.call import CallOwner

@@ -12,7 +12,7 @@ from runtime.database.connection import Database
 from runtime.database.resealing import Resealing
 from runtime.database.schema import metadata
 from runtime.database.sealed import Sealed
-from runtime.memory.collection.store import SqlCollectionStore
+from runtime.memory.collection.store import CollectionStore
 from runtime.memory.core.block import BlockScope, DeclaredBlock, Origin
 from runtime.memory.core.store import BlockStore
 from runtime.secrets import generated, resolve
@@ -52,7 +52,7 @@ class Product:
         self.summaries, self.settings = Summaries(database, clock), AgentSettings(database, clock)
         self.blocks, self.scope = BlockStore(database, clock), BlockScope("owner", "helper")
         self.webhooks, self.logins = DynamicWebhooks(database, clock), Logins(database, clock)
-        self.items, self.events = SqlCollectionStore("notes", database, clock), EventLog(database, clock)
+        self.items, self.events = CollectionStore("notes", database, clock), EventLog(database, clock)
         self.kv = KvStore(database, clock, storage_of(database, clock), "owner")
         self.feeds, self.tasks = TaskFeeds(database, clock), TaskStore(database, clock)
         self.thread, self.run, self.task = "", "", ""

@@ -8,14 +8,14 @@ from datetime import date
 
 from runtime.crypto import MasterKey
 from runtime.database.connection import Database
-from runtime.memory.collection.store import SqlCollectionStore
+from runtime.memory.collection.store import CollectionStore
 from tests.runtime.memory.collection.conftest import declared
 from tests.runtime.memory.collection.pushing import KEY
 
 
 async def main(url: str, key: MasterKey) -> None:
     database = await Database.open(url, key)
-    store = SqlCollectionStore(declared().name, database)
+    store = CollectionStore(declared().name, database)
     await store.compact("reviewer", older_than=date.max)
 
 

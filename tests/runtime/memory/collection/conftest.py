@@ -8,7 +8,7 @@ import pytest
 from dslc.blocks.memory import Memory
 from dslc.blocks.variant import Variant
 from runtime.database.connection import Database
-from runtime.memory.collection.store import SqlCollectionStore
+from runtime.memory.collection.store import CollectionStore
 from tests.clocks import ManualClock
 
 
@@ -18,8 +18,8 @@ def declared(name: str = "notes", **fields: object) -> Memory:
 
 
 @pytest.fixture
-async def store(database: Database, clock: ManualClock) -> AsyncIterator[SqlCollectionStore]:
+async def store(database: Database, clock: ManualClock) -> AsyncIterator[CollectionStore]:
     """An empty collection memory in a database of either kind, at 2026-02-14T10:30:00Z."""
-    opened = SqlCollectionStore(f"notes-{uuid4().hex[:8]}", database, clock)
+    opened = CollectionStore(f"notes-{uuid4().hex[:8]}", database, clock)
     yield opened
     await opened.close()

@@ -10,7 +10,7 @@ import sys
 
 from runtime.crypto import MasterKey
 from runtime.database.connection import Database
-from runtime.memory.collection.store import SqlCollectionStore
+from runtime.memory.collection.store import CollectionStore
 from runtime.memory.item import Item
 from tests.runtime.memory.collection.conftest import declared
 from tests.runtime.memory.texts import fact
@@ -26,7 +26,7 @@ def chunk(number: int) -> Item:
 
 async def main(url: str, count: int) -> None:
     database = await Database.open(url, KEY)
-    store = SqlCollectionStore(declared().name, database)
+    store = CollectionStore(declared().name, database)
     for begin in range(0, count, AT_ONCE):
         await store.upsert([chunk(number) for number in range(begin, begin + AT_ONCE)])
         sys.stdout.write(f"{begin + AT_ONCE}\n")

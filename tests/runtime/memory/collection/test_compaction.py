@@ -18,7 +18,7 @@ from dslc.blocks.variant import Variant
 from runtime.crypto import MasterKey
 from runtime.database.connection import Database
 from runtime.database.schema import items
-from runtime.memory.collection.store import SqlCollectionStore
+from runtime.memory.collection.store import CollectionStore
 from runtime.memory.errors import StoreError
 from runtime.memory.item import Item
 from runtime.memory.open_memory import open_memory
@@ -41,9 +41,9 @@ def entry(number: int) -> Item:
 
 
 @asynccontextmanager
-async def opened(url: str, key: MasterKey) -> AsyncIterator[tuple[SqlCollectionStore, Database]]:
+async def opened(url: str, key: MasterKey) -> AsyncIterator[tuple[CollectionStore, Database]]:
     database = await Database.open(url, key)
-    store = SqlCollectionStore(declared().name, database)
+    store = CollectionStore(declared().name, database)
     try:
         yield store, database
     finally:
@@ -58,7 +58,7 @@ async def counted(database: Database) -> dict[str, int]:
         return {row.memory_type: row[1] for row in await connection.execute(query)}
 
 
-async def is_whole(store: SqlCollectionStore) -> None:
+async def is_whole(store: CollectionStore) -> None:
     """Assert that the bullets of each entry are there once, or else the entry itself."""
     found = [one async for one in store.scan()]
     lasting = Counter(one.text for one in found if one.memory_type != "episodic")
@@ -70,7 +70,7 @@ async def is_whole(store: SqlCollectionStore) -> None:
     assert (await store.verify())[1] == ()
 
 
-async def all_done(store: SqlCollectionStore) -> None:
+async def all_done(store: CollectionStore) -> None:
     await is_whole(store)
     assert await store.compact("reviewer", older_than=date.max) == (0, 0, ())
     found = Counter([one.memory_type async for one in store.scan()])
@@ -137,7 +137,7 @@ async def test_daemons_that_compact_and_write_at_once_put_everything_once(
     work = [write(1_000, ENTRIES), *(memory.store.compact("reviewer", older_than=date.max) for memory in (one, two))]
     await asyncio.gather(*work)
     await one.compact("reviewer", now)
-    assert isinstance(two.store, SqlCollectionStore)
+    assert isinstance(two.store, CollectionStore)
     await two.store.compact("reviewer", older_than=date.max)
     await all_done(two.store)
     for memory in (one, two):

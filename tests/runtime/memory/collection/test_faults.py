@@ -13,7 +13,7 @@ from dslc.blocks.variant import Variant
 from runtime.crypto import MasterKey
 from runtime.database.connection import Database
 from runtime.database.errors import Unavailable
-from runtime.memory.collection.store import SqlCollectionStore
+from runtime.memory.collection.store import CollectionStore
 from runtime.memory.errors import StoreError
 from runtime.memory.open_memory import open_memory
 from runtime.search.entry import EntryFilter
@@ -46,7 +46,7 @@ async def test_a_push_that_is_killed_has_kept_what_it_said_and_nothing_half(
         said = max([said, *map(int, process.stdout.read().split())])
     assert said < COUNT
     database = await Database.open(database_url, master_key)
-    store = SqlCollectionStore(declared().name, database)
+    store = CollectionStore(declared().name, database)
     ((name, _, kept, *_),) = await store.counts()
     assert (name, kept % AT_ONCE) == ("reviewer", 0)
     assert said <= kept <= said + AT_ONCE
@@ -60,7 +60,7 @@ async def test_a_push_that_is_killed_has_kept_what_it_said_and_nothing_half(
 
 async def test_a_full_disk_is_said_and_what_was_kept_is_there(tmp_path: Path, master_key: MasterKey) -> None:
     database = await Database.open(migrated(tmp_path / "symbiont.db"), master_key)
-    store = SqlCollectionStore(declared().name, database)
+    store = CollectionStore(declared().name, database)
     await store.upsert([fact("Before")])
     # SQLite's own limit fails like a full disk, with SQLITE_FULL.
     pages = await database.transact(lambda c: c.exec_driver_sql("PRAGMA page_count").scalar_one())
@@ -90,7 +90,7 @@ async def test_a_postgresql_that_goes_away_is_said_and_is_used_again_when_it_is_
     block = declared(embedding=Variant(name="hashing"))
     memory = await open_memory(block, tmp_path, index_folder=tmp_path, database=database)
     store = memory.store
-    assert isinstance(store, SqlCollectionStore)
+    assert isinstance(store, CollectionStore)
     await memory.upsert([fact("The server is walnut")])
     question = Question(text="walnut", now=WHEN, wanted=EntryFilter(agent="reviewer"))
     assert len((await memory.search(question)).hits) == 1

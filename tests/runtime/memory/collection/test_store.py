@@ -19,8 +19,8 @@ from runtime.database.schema import item_parts, items
 from runtime.errors import UsageError
 from runtime.memory import open_store
 from runtime.memory.collection.errors import StoreAway
-from runtime.memory.collection.queries import CollectionQueries
-from runtime.memory.collection.store import SqlCollectionStore
+from runtime.memory.collection.reader import CollectionReader
+from runtime.memory.collection.store import CollectionStore
 from runtime.memory.errors import FsyncFailed, StoreError
 from runtime.memory.item import Item, Provenance
 from runtime.memory.store_types import Append, Scan
@@ -32,13 +32,13 @@ from tests.runtime.memory.texts import WHEN, fact, item
 UNSAID = ("walnut", "hazel", "chestnut", "almond")
 
 
-async def everything(store: SqlCollectionStore) -> list[Item]:
+async def everything(store: CollectionStore) -> list[Item]:
     return [one async for one in store.scan()]
 
 
 async def test_a_copy_of_the_database_gives_no_text(tmp_path: Path, master_key: MasterKey) -> None:
     database = await Database.open(migrated(tmp_path / "symbiont.db"), master_key)
-    store = SqlCollectionStore(declared().name, database)
+    store = CollectionStore(declared().name, database)
     about = Provenance(author="hazel", sources=("chestnut",))
     (first, _) = await store.append(
         [fact("The server is walnut", provenance=about), fact(source_memory_ids=("almond",))]
@@ -58,7 +58,7 @@ async def test_a_collection_without_a_database_is_refused(tmp_path: Path) -> Non
 
 
 async def test_a_text_that_was_moved_to_another_row_is_not_taken_for_its_own(
-    store: SqlCollectionStore, database: Database
+    store: CollectionStore, database: Database
 ) -> None:
     one, two = await store.append([fact("One"), fact("Two")])
     async with database.write() as connection:
@@ -76,7 +76,7 @@ async def test_a_text_that_was_moved_to_another_row_is_not_taken_for_its_own(
 
 
 async def test_an_item_that_cannot_be_opened_fails_who_changes_it_and_nobody_who_writes_meanwhile(
-    store: SqlCollectionStore, database: Database
+    store: CollectionStore, database: Database
 ) -> None:
     whole, broken = await store.append([fact("One"), fact("Two")])
     async with database.write() as connection:
@@ -91,7 +91,7 @@ async def test_an_item_that_cannot_be_opened_fails_who_changes_it_and_nobody_who
 
 
 async def test_a_check_names_the_item_whose_hash_is_not_its_texts_and_the_part_that_lost_one(
-    store: SqlCollectionStore, database: Database
+    store: CollectionStore, database: Database
 ) -> None:
     one, two = await store.append([fact("One"), fact("Two")])
     assert await store.verify() == (1, ())
@@ -105,7 +105,7 @@ async def test_a_check_names_the_item_whose_hash_is_not_its_texts_and_the_part_t
     assert (file, message) == (f"{store.name}/reviewer/1", "it should hold 2 items and holds 0")
 
 
-async def test_a_revision_never_comes_again(store: SqlCollectionStore) -> None:
+async def test_a_revision_never_comes_again(store: CollectionStore) -> None:
     seen: list[str] = []
     for _ in range(3):
         (one, _) = await store.append([fact("One"), fact("Two")])
@@ -117,7 +117,7 @@ async def test_a_revision_never_comes_again(store: SqlCollectionStore) -> None:
 
 
 async def test_parts_that_hold_nothing_any_more_are_gone_but_for_the_last(
-    store: SqlCollectionStore, database: Database, monkeypatch: pytest.MonkeyPatch
+    store: CollectionStore, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("runtime.memory.collection.parts.LARGEST", 2)
     written = await store.append([fact(f"Fact {number}") for number in range(5)])
@@ -130,7 +130,7 @@ async def test_parts_that_hold_nothing_any_more_are_gone_but_for_the_last(
     assert [one.text for one in await everything(store)] == ["Again"]
 
 
-async def test_who_follows_is_told_what_grew_and_whose_parts_changed(store: SqlCollectionStore) -> None:
+async def test_who_follows_is_told_what_grew_and_whose_parts_changed(store: CollectionStore) -> None:
     grown: list[Append] = []
     changed: list[str] = []
     store.subscribe(on_append=grown.append)
@@ -149,7 +149,7 @@ async def test_who_follows_is_told_what_grew_and_whose_parts_changed(store: SqlC
     assert grown[-1].before is None
 
 
-async def test_a_person_reads_what_lasts_and_the_entries_of_a_day(store: SqlCollectionStore) -> None:
+async def test_a_person_reads_what_lasts_and_the_entries_of_a_day(store: CollectionStore) -> None:
     await store.append(
         [
             fact("A fact", tags=("x",)),
@@ -185,7 +185,7 @@ def failing(database: Database, monkeypatch: pytest.MonkeyPatch) -> Iterator[lis
 
 
 async def test_a_database_that_is_away_is_a_failing_store_and_one_whose_disk_fails_is_fatal(
-    store: SqlCollectionStore, failing: list[Unavailable]
+    store: CollectionStore, failing: list[Unavailable]
 ) -> None:
     failing[:] = [Unavailable("the database: gone")]
     for write in (store.append([fact()]), store.upsert([fact()]), store.remove("reviewer")):
@@ -199,7 +199,7 @@ async def test_a_database_that_is_away_is_a_failing_store_and_one_whose_disk_fai
 
 
 async def test_a_transaction_that_another_daemon_was_in_the_way_of_is_begun_again(
-    store: SqlCollectionStore, database: Database, monkeypatch: pytest.MonkeyPatch
+    store: CollectionStore, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     transact, refused = database.transact, [Collision(), Collision()]
 
@@ -213,9 +213,9 @@ async def test_a_transaction_that_another_daemon_was_in_the_way_of_is_begun_agai
 
 
 async def test_a_scan_in_pages_misses_nothing_and_gives_nothing_twice(
-    store: SqlCollectionStore, monkeypatch: pytest.MonkeyPatch, clock: ManualClock
+    store: CollectionStore, monkeypatch: pytest.MonkeyPatch, clock: ManualClock
 ) -> None:
-    monkeypatch.setattr("runtime.memory.collection.queries.PAGE", 3)
+    monkeypatch.setattr("runtime.memory.collection.reader.PAGE", 3)
     await store.append([fact(f"Fact {number}", timestamp=WHEN) for number in range(10)])
     for wanted in (Scan(), Scan(newest_first=True), Scan(limit=7), Scan(agent_id="reviewer", limit=10)):
         found = [one.memory_id async for one in store.scan(wanted)]
@@ -225,23 +225,23 @@ async def test_a_scan_in_pages_misses_nothing_and_gives_nothing_twice(
 
 
 async def test_an_item_is_found_by_its_id_without_asking_for_it_in_every_collection(
-    store: SqlCollectionStore, monkeypatch: pytest.MonkeyPatch
+    store: CollectionStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written = await store.append([fact(agent_id=f"agent-{number}") for number in range(20)])
     asked: list[Select[Any]] = []
-    rows = CollectionQueries._rows
+    rows = CollectionReader._rows
 
-    async def noted(reading: CollectionQueries, query: Select[Any]) -> Sequence[Any]:
+    async def noted(reading: CollectionReader, query: Select[Any]) -> Sequence[Any]:
         asked.append(query)
         return await rows(reading, query)
 
-    monkeypatch.setattr(CollectionQueries, "_rows", noted)
+    monkeypatch.setattr(CollectionReader, "_rows", noted)
     wanted = Scan(memory_ids=frozenset(written[number].memory_id for number in (7, 3)))
     assert [one.agent_id async for one in store.scan(wanted)] == ["agent-3", "agent-7"]
-    assert len(asked) == 3
+    assert len(asked) == 5  # the names, and for each collection its items and their sources
 
 
-async def test_more_ids_can_be_asked_for_than_a_statement_takes_parameters(store: SqlCollectionStore) -> None:
+async def test_more_ids_can_be_asked_for_than_a_statement_takes_parameters(store: CollectionStore) -> None:
     (one, _) = await store.append([fact(), fact("Two")])
     ids = frozenset({one.memory_id, *map(str, range(40_000))})
     assert [each async for each in store.scan(Scan(memory_ids=ids))] == [one]
@@ -251,15 +251,15 @@ async def test_the_items_of_a_source_are_looked_up_and_not_looked_for(
     tmp_path: Path, master_key: MasterKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     database = await Database.open(migrated(tmp_path / "symbiont.db"), master_key)
-    store = SqlCollectionStore(declared().name, database)
+    store = CollectionStore(declared().name, database)
     asked: list[Select[Any]] = []
-    rows = CollectionQueries._rows
+    rows = CollectionReader._rows
 
-    async def noted(reading: CollectionQueries, query: Select[Any]) -> Sequence[Any]:
+    async def noted(reading: CollectionReader, query: Select[Any]) -> Sequence[Any]:
         asked.append(query)
         return await rows(reading, query)
 
-    monkeypatch.setattr(CollectionQueries, "_rows", noted)
+    monkeypatch.setattr(CollectionReader, "_rows", noted)
     wanted = Scan(agent_id="reviewer", user_id="owner", project_id="p", source_uri="file:///a.md")
     assert [one async for one in store.scan(wanted)] == []
     sql = str(asked[-1].compile(dialect=sqlite.dialect(), compile_kwargs={"literal_binds": True}))
@@ -271,7 +271,7 @@ async def test_the_items_of_a_source_are_looked_up_and_not_looked_for(
 
 
 async def test_an_entry_that_holds_what_is_put_nowhere_is_kept_and_told_and_one_changed_is_looked_at_again(
-    store: SqlCollectionStore, clock: ManualClock
+    store: CollectionStore, clock: ManualClock
 ) -> None:
     clock.advance(WHEN.timestamp() + 86_400 * 90 - clock.now())
     fenced, plain = await store.append(

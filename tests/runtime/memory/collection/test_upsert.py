@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from runtime.memory.collection.parts import LARGEST
-from runtime.memory.collection.store import BATCH, LONGEST_NAME, SqlCollectionStore
+from runtime.memory.collection.store import BATCH, LONGEST_NAME, CollectionStore
 from runtime.memory.errors import NoSuchItem, RefusedItem
 from runtime.memory.item import Item, Provenance
 from runtime.memory.store_types import Scan
@@ -18,11 +18,11 @@ GIVEN = "018f4e9a-0000-7000-8000-000000000001"
 SECRET = "ghp" + "_16C7e42F292c6912E7710c838347Ae178B4a"
 
 
-async def everything(store: SqlCollectionStore, **wanted: object) -> list[Item]:
+async def everything(store: CollectionStore, **wanted: object) -> list[Item]:
     return [one async for one in store.scan(Scan.model_validate(wanted))]
 
 
-async def test_what_is_there_as_it_is_given_is_skipped(store: SqlCollectionStore) -> None:
+async def test_what_is_there_as_it_is_given_is_skipped(store: CollectionStore) -> None:
     one = fact("One", tags=("a",), source_uri="https://example.com/1", project_id="default")
     first = await store.upsert([one, fact("Two"), one, fact("  Two ")])
     assert [each.text for each in first.inserted] == ["One", "Two"]
@@ -33,7 +33,7 @@ async def test_what_is_there_as_it_is_given_is_skipped(store: SqlCollectionStore
     assert len(await everything(store)) == 3
 
 
-async def test_what_is_said_of_a_chunk_is_changed_in_its_place(store: SqlCollectionStore) -> None:
+async def test_what_is_said_of_a_chunk_is_changed_in_its_place(store: CollectionStore) -> None:
     (kept,) = (await store.upsert([fact("One", tags=("a",), source_uri="https://example.com/1")])).inserted
     given = item(
         "One", "procedural", tags=("b",), timestamp=WHEN + timedelta(days=1), provenance=Provenance(author="ada")
@@ -45,7 +45,7 @@ async def test_what_is_said_of_a_chunk_is_changed_in_its_place(store: SqlCollect
 
 
 @pytest.mark.parametrize("field", ["memory_type", "tags", "source_uri", "provenance"])
-async def test_a_field_that_is_to_stay_stays_as_it_is(store: SqlCollectionStore, field: str) -> None:
+async def test_a_field_that_is_to_stay_stays_as_it_is(store: CollectionStore, field: str) -> None:
     first = fact("One", tags=("a",), source_uri="https://example.com/1", provenance=Provenance(author="bob"))
     (kept,) = (await store.upsert([first])).inserted
     given = item("One", "procedural", tags=("b",), source_uri="x:1", provenance=Provenance(author="ada"))
@@ -61,7 +61,7 @@ async def test_a_field_that_is_to_stay_stays_as_it_is(store: SqlCollectionStore,
         await store.upsert([given], keep=frozenset({"text"}))
 
 
-async def test_who_wrote_a_text_stays_when_a_run_changes_what_is_said_of_it(store: SqlCollectionStore) -> None:
+async def test_who_wrote_a_text_stays_when_a_run_changes_what_is_said_of_it(store: CollectionStore) -> None:
     (kept,) = (await store.upsert([fact("One", provenance=Provenance(said_by="person"))])).inserted
     by_run = Provenance(session_id="long.md", run_id="r", said_by="agent")
     done = await store.upsert([fact("One", tags=("b",), provenance=by_run), fact("Two", provenance=by_run)])
@@ -71,14 +71,14 @@ async def test_who_wrote_a_text_stays_when_a_run_changes_what_is_said_of_it(stor
     assert await everything(store, run_id="r") == list(done.inserted)
 
 
-async def test_another_user_project_or_collection_has_a_chunk_of_its_own(store: SqlCollectionStore) -> None:
+async def test_another_user_project_or_collection_has_a_chunk_of_its_own(store: CollectionStore) -> None:
     one = fact("One")
     others = [one.changed(user_id="bob"), one.changed(project_id="p"), one.changed(agent_id="papers")]
     assert len((await store.upsert([one, *others])).inserted) == 4
     assert (await store.upsert([one, *others])).skipped == 4
 
 
-async def test_a_push_at_the_same_time_as_another_keeps_nothing_twice(store: SqlCollectionStore) -> None:
+async def test_a_push_at_the_same_time_as_another_keeps_nothing_twice(store: CollectionStore) -> None:
     many = [fact(f"Chunk {number}") for number in range(40)]
     done = await asyncio.gather(*(store.upsert(many) for _ in range(4)))
     assert sum(len(each.inserted) for each in done) == 40
@@ -86,7 +86,7 @@ async def test_a_push_at_the_same_time_as_another_keeps_nothing_twice(store: Sql
     assert len(await everything(store)) == 40
 
 
-async def test_no_secret_is_kept_by_an_upsert_or_a_replacement(store: SqlCollectionStore) -> None:
+async def test_no_secret_is_kept_by_an_upsert_or_a_replacement(store: CollectionStore) -> None:
     done = await store.upsert([fact(f"The token is {SECRET}", tags=(SECRET,), source_uri=f"https://u:{SECRET}@h/")])
     await store.replace(
         done.inserted[0].changed(text=f"Now {SECRET}", chunk_hash="", provenance=Provenance(task=SECRET))
@@ -95,7 +95,7 @@ async def test_no_secret_is_kept_by_an_upsert_or_a_replacement(store: SqlCollect
     assert "[REDACTED:github_token]" in repr(await everything(store))
 
 
-async def test_a_replaced_item_is_what_was_given_in_its_place(store: SqlCollectionStore) -> None:
+async def test_a_replaced_item_is_what_was_given_in_its_place(store: CollectionStore) -> None:
     kept, beside = (await store.upsert([fact("One"), fact("Two")])).inserted
     new = item("Other", "episodic", memory_id=kept.memory_id, project_id="p", tags=("x",), timestamp=WHEN)
     assert await store.replace(new) == new
@@ -106,7 +106,7 @@ async def test_a_replaced_item_is_what_was_given_in_its_place(store: SqlCollecti
             await store.replace(stranger)
 
 
-async def test_an_edit_keeps_the_id(store: SqlCollectionStore) -> None:
+async def test_an_edit_keeps_the_id(store: CollectionStore) -> None:
     (kept,) = await store.append([fact("One")])
     assert (await store.edit(kept.memory_id, "Other")).memory_id == kept.memory_id
     with pytest.raises(NoSuchItem):
@@ -115,7 +115,7 @@ async def test_an_edit_keeps_the_id(store: SqlCollectionStore) -> None:
         await store.delete(kept.memory_id, agent_id="papers")
 
 
-async def test_an_id_that_is_brought_along_is_kept_where_it_is_free(store: SqlCollectionStore) -> None:
+async def test_an_id_that_is_brought_along_is_kept_where_it_is_free(store: CollectionStore) -> None:
     brought = fact("One", memory_id="01a20381-9378-7054-8f6d-23dd5fdc8652")
     assert await store.append([brought]) == (brought,)
     assert await store.append([brought, brought.changed(memory_type="episodic")]) == ()
@@ -127,7 +127,7 @@ async def test_an_id_that_is_brought_along_is_kept_where_it_is_free(store: SqlCo
     assert strange.memory_id not in {"../up", ""}
 
 
-async def test_many_chunks_are_kept_in_parts_of_a_bounded_size(store: SqlCollectionStore) -> None:
+async def test_many_chunks_are_kept_in_parts_of_a_bounded_size(store: CollectionStore) -> None:
     many = [fact(f"Chunk {number}") for number in range(BATCH + 100)]
     assert len((await store.upsert(many)).inserted) == len(many)
     sizes = [len(await store.read(part)) for part in await store.parts()]
@@ -136,7 +136,7 @@ async def test_many_chunks_are_kept_in_parts_of_a_bounded_size(store: SqlCollect
     assert (await store.upsert(many)).skipped == len(many)
 
 
-async def test_a_user_whose_name_no_index_could_hold_is_refused(store: SqlCollectionStore) -> None:
+async def test_a_user_whose_name_no_index_could_hold_is_refused(store: CollectionStore) -> None:
     await store.append([fact(user_id="日" * LONGEST_NAME, source_uri="x:" + "y" * 9000, project_id="p" * 9000)])
     for write in (store.append, store.upsert, store.preview):
         with pytest.raises(RefusedItem, match="user_id"):
@@ -144,7 +144,7 @@ async def test_a_user_whose_name_no_index_could_hold_is_refused(store: SqlCollec
     assert len(await everything(store)) == 1
 
 
-async def test_one_id_that_two_items_bring_along_is_the_first_ones(store: SqlCollectionStore) -> None:
+async def test_one_id_that_two_items_bring_along_is_the_first_ones(store: CollectionStore) -> None:
     one, two = item("One", memory_id=GIVEN), item("Two", memory_id=GIVEN)
     assert [each.memory_id == GIVEN for each in await store.append([one, two, one])] == [True, False]
     three, four = (fact(text, memory_id="018f4e9a-0000-7000-8000-000000000002") for text in ("Three", "Four"))

@@ -15,7 +15,7 @@ from sqlalchemy import func, select
 from runtime.database.connection import Database
 from runtime.database.schema import item_sources
 from runtime.memory.chunking import chunks
-from runtime.memory.collection.store import SqlCollectionStore
+from runtime.memory.collection.store import CollectionStore
 from runtime.memory.errors import RefusedItem
 from runtime.memory.item import Item
 from runtime.memory.store import LARGEST_TEXT
@@ -279,7 +279,7 @@ async def test_what_somebody_else_forgets_at_the_same_time_fails_no_push(
 ) -> None:
     await ask("push", text="What it said", source_uri="file:///a.md")
     store = ask.app.memories["notes"].store
-    assert isinstance(store, SqlCollectionStore)
+    assert isinstance(store, CollectionStore)
     detach = store.detach
 
     async def late(memory_id: str, agent_id: str, source_uri: str) -> bool:

@@ -11,7 +11,7 @@ import pytest
 from dslc.blocks.variant import Variant
 from runtime.database.connection import Database
 from runtime.identity.caller import Caller
-from runtime.memory.collection.store import SqlCollectionStore
+from runtime.memory.collection.store import CollectionStore
 from runtime.memory.errors import StoreError
 from runtime.models.calls.counted_calls import TRIES
 from tests.clocks import ManualClock
@@ -188,7 +188,7 @@ async def test_a_summary_that_cannot_be_kept_is_upsert_failed(app: App, monkeypa
         raise StoreError("the disk is full", hint="make room")
 
     await push(app, *NOTES)
-    monkeypatch.setattr(SqlCollectionStore, "_append", full)
+    monkeypatch.setattr(CollectionStore, "_append", full)
     failed = await failing(summarize(app))
 
     assert (failed.code, failed.hint) == ("upsert_failed", "make room")

@@ -1,12 +1,12 @@
-"""Queries of a collection memory in SQL."""
+"""The reading half of a collection memory: its queries in SQL."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence, Set
-from datetime import UTC, date, datetime, timedelta
-from typing import Any, Final
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
@@ -25,37 +25,73 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY
 
+from runtime.clock import Clock, utc
 from runtime.crypto import Unsealable
 from runtime.database import bulk
 from runtime.database.connection import Database
+from runtime.database.errors import Unavailable
 from runtime.database.schema import item_parts, item_sources, items
 from runtime.database.text import escaped, hash_key, unescaped
 from runtime.memory.agent_name import legal
-from runtime.memory.collection.interface import CollectionCounts
+from runtime.memory.collection.errors import store_errors
+from runtime.memory.collection.markdown_view import MOST, inspection
 from runtime.memory.collection.parts import TYPES, part_name
 from runtime.memory.collection.row_codec import COLUMNS, Codec, tags_of, tags_text, ticks
-from runtime.memory.collection.transactions import KEPT
 from runtime.memory.item import Item
 from runtime.memory.item import chunk_hash as hash_of
-from runtime.memory.store_types import Part, Scan, StoreProblem, StoreStats
+from runtime.memory.store import Store
+from runtime.memory.store_types import (
+    Inspection,
+    ItemLocation,
+    Part,
+    Scan,
+    StoreProblem,
+    StoreStats,
+    position_of,
+)
 from runtime.search.entry import ALL_SUBJECTS
 
 PAGE: Final = 256
 """Number of items that are read at once; other tasks wait for that time at most."""
 
 
-class CollectionQueries:
-    """Reads the rows of one collection memory. Every method raises `Unavailable` and `Unsealable`."""
+class CollectionCounts(NamedTuple):
+    """A collection: how many items of each type it has, of all users or of one, and the bytes of their content."""
 
-    def __init__(self, database: Database, codec: Codec) -> None:
+    name: str
+    episodic: int
+    semantic: int
+    procedural: int
+    bytes: int
+
+    @property
+    def items(self) -> int:
+        """Return the number of its items."""
+        return self.episodic + self.semantic + self.procedural
+
+
+class CollectionReader(Store):
+    """A collection memory whose items are read. The agents of the store are collections."""
+
+    def __init__(self, memory: str, database: Database, clock: Clock) -> None:
+        """`memory`: the name of the memory, by which its rows are found."""
+        super().__init__(clock)
+        self.name = memory
         self._database = database
-        self._codec = codec
-        self._memory = codec.memory
+        self._codec = Codec(memory, database.keys)
 
-    async def scan(self, wanted: Scan) -> AsyncIterator[Item]:
-        """Yield the wanted items, agent by agent, oldest first unless `newest_first`."""
+    @property
+    def identity(self) -> str:
+        return f"collection:{self._database.id}/{self.name}"
+
+    @property
+    def index_keys(self) -> Sequence[bytes]:
+        return self._database.keys.index_keys(self.identity)
+
+    async def scan(self, wanted: Scan | None = None) -> AsyncIterator[Item]:
+        wanted = wanted or Scan()
         left = wanted.limit
-        agents = await self._named(wanted.memory_ids) if wanted.agent_id is None else (legal(wanted.agent_id),)
+        agents = await self._holding(wanted.memory_ids) if wanted.agent_id is None else (legal(wanted.agent_id),)
         for agent in agents:
             async for item in self._of_agent(agent, wanted):
                 if left is not None and left <= 0:
@@ -67,9 +103,9 @@ class CollectionQueries:
                 return
 
     async def _of_agent(self, agent: str, wanted: Scan) -> AsyncIterator[Item]:
-        """Yield the rows that SQL finds, page by page. They are a superset: SQL does not distinguish `A` from `a` in a
+        """Yield the items that SQL finds, page by page. They are a superset: SQL does not distinguish `A` from `a` in a
         tag."""
-        query = select(*items.c[*COLUMNS]).where(*_conditions(self._memory, agent, wanted))
+        query = select(*items.c[*COLUMNS]).where(*_conditions(self.name, agent, wanted))
         if wanted.memory_ids:
             query = query.where(self._among(wanted.memory_ids))
         # A source has few items: SQLite must not scan all of them only because they are ordered.
@@ -82,64 +118,47 @@ class CollectionQueries:
             if last is not None:
                 place = tuple_(*order)
                 page = page.where(place < last if wanted.newest_first else place > last)
-            rows, others = await self._with_sources(page)
-            for row in rows:
-                yield self._codec.item(row, others[row.id])
-            if len(rows) < size:
+            found = await self._items(page)
+            for item in found:
+                yield item
+            if len(found) < size:
                 return
-            last, size = (rows[-1].timestamp, rows[-1].id), PAGE
+            last, size = (ticks(found[-1].timestamp), found[-1].memory_id), PAGE
 
-    async def parts(self, agent: str | None) -> tuple[Part, ...]:
-        """Return every part that is not empty."""
+    async def parts(self, agent_id: str | None = None) -> tuple[Part, ...]:
         there = item_parts.c
-        query = select(there.agent_id, there.part, there.revision).where(
-            there.memory == self._memory, or_(*(there[name] > 0 for name in TYPES))
-        )
-        if agent is not None:
-            query = query.where(there.agent_id == legal(agent))
+        held = or_(*(there[name] > 0 for name in TYPES))
+        query = select(there.agent_id, there.part, there.revision).where(*_owned(item_parts, self.name, agent_id), held)
         rows = await self._rows(query.order_by(there.agent_id, there.part))
         return tuple(Part(part_name(row.agent_id, row.part), row.agent_id, row.revision) for row in rows)
 
-    async def items_of(self, part: Part) -> list[Item]:
-        """Return the items of a part in the order of their insertion."""
+    async def read(self, part: Part) -> Sequence[tuple[Item, ItemLocation | None]]:
         number = part.name.removeprefix(f"{part.agent_id}/")
         if not number.isdecimal():
             return []
         query = select(*items.c[*COLUMNS]).where(
-            items.c.memory == self._memory, items.c.part == int(number), items.c.agent_id == part.agent_id
+            items.c.memory == self.name, items.c.part == int(number), items.c.agent_id == part.agent_id
         )
-        rows, others = await self._with_sources(query.order_by(items.c.position))
-        return [self._codec.item(row, others[row.id]) for row in rows]
+        return [(item, None) for item in await self._items(query.order_by(items.c.position))]
 
-    async def stats(self, agent: str | None) -> StoreStats:
-        """Return agents, bytes, and the days of the oldest and the newest item."""
+    async def stats(self, agent_id: str | None = None) -> StoreStats:
         there = item_parts.c
-        owned = _owned(item_parts, self._memory, agent)
+        owned = _owned(item_parts, self.name, agent_id)
         query = select(func.count(distinct(there.agent_id)), func.coalesce(func.sum(there.bytes), 0)).where(*owned)
         ((agents, size),) = await self._rows(query)
         times = select(func.min(items.c.timestamp), func.max(items.c.timestamp))
-        ((oldest, newest),) = await self._rows(times.where(*_owned(items, self._memory, agent)))
+        ((oldest, newest),) = await self._rows(times.where(*_owned(items, self.name, agent_id)))
         return StoreStats(agents=agents, files=0, bytes=int(size), oldest=_day(oldest), newest=_day(newest))
 
-    async def kept(self, agent: str, until: int) -> int:
-        """Count this agent's entries from before `until` (Unix microseconds) that compaction could not promote
-        completely."""
-        expired = items.c.memory_type == "episodic", items.c.compacted == KEPT, items.c.timestamp < until
-        ((count,),) = await self._rows(
-            select(func.count()).select_from(items).where(*_owned(items, self._memory, agent), *expired)
-        )
-        return int(count)
-
     async def agents(self) -> tuple[str, ...]:
-        """Return the names of all collections, empty ones included."""
-        query = select(item_parts.c.agent_id).where(item_parts.c.memory == self._memory).distinct()
+        query = select(item_parts.c.agent_id).where(item_parts.c.memory == self.name).distinct()
         return tuple(row.agent_id for row in await self._rows(query.order_by(item_parts.c.agent_id)))
 
-    async def _named(self, memory_ids: Set[str]) -> tuple[str, ...]:
+    async def _holding(self, memory_ids: Set[str]) -> tuple[str, ...]:
         """Return the names of all collections, or only of those that have these items."""
         if not memory_ids:
             return await self.agents()
-        query = select(items.c.agent_id).where(items.c.memory == self._memory, self._among(memory_ids)).distinct()
+        query = select(items.c.agent_id).where(items.c.memory == self.name, self._among(memory_ids)).distinct()
         return tuple(sorted(row.agent_id for row in await self._rows(query)))
 
     def _among(self, memory_ids: Set[str]) -> ColumnElement[bool]:
@@ -152,46 +171,69 @@ class CollectionQueries:
         # Not for a few: SQLite would use this list in place of the index of ids.
         return items.c.id.in_(select(func.json_each(json.dumps(wanted)).table_valued("value").c.value))
 
-    async def counts(self, agent: str | None, user: str | None) -> tuple[CollectionCounts, ...]:
-        """Count the items of every collection, empty ones included; of a user only collections that the user created or
-        has items in."""
+    async def counts(self, agent_id: str | None = None, user_id: str | None = None) -> tuple[CollectionCounts, ...]:
+        """Count the items of every collection or of one, empty ones included; with `user_id` only that user's items, in
+        collections that the user created or has items in. Cheap. Raises StoreError."""
         there = item_parts.c
         sums = [func.sum(there[name]).label(name) for name in (*TYPES, "bytes")]
-        query = select(there.agent_id, *sums).where(*_owned(item_parts, self._memory, agent, user))
+        query = select(there.agent_id, *sums).where(*_owned(item_parts, self.name, agent_id, user_id))
         rows = await self._rows(query.group_by(there.agent_id).order_by(there.agent_id))
         return tuple(CollectionCounts(name, *(int(value) for value in values)) for name, *values in rows)
 
-    async def projects(self, agent: str | None, user: str | None) -> Counter[str | None]:
-        """Count the items of every project_id."""
-        query = select(items.c.project_id, func.count()).where(*_owned(items, self._memory, agent, user))
+    async def projects(self, agent_id: str | None = None, user_id: str | None = None) -> Counter[str | None]:
+        """Count the items of every project_id, in a collection or in all, of one user or of all. Raises StoreError."""
+        query = select(items.c.project_id, func.count()).where(*_owned(items, self.name, agent_id, user_id))
         rows = await self._rows(query.group_by(items.c.project_id))
         return Counter({None if name is None else unescaped(name): count for name, count in rows})
 
-    async def tags(self, agent: str | None, user: str | None, project: str | None) -> Counter[str]:
-        """Count the items with each tag, of a project or of all."""
-        query = select(items.c.tags, func.count()).where(*_owned(items, self._memory, agent, user))
-        if project is not None:
-            query = query.where(items.c.project_id == escaped(project))
+    async def tags(
+        self, agent_id: str | None = None, user_id: str | None = None, project_id: str | None = None
+    ) -> Counter[str]:
+        """Count the items with each tag, in a collection or in all, of one user and project or of all. Raises
+        StoreError."""
+        query = select(items.c.tags, func.count()).where(*_owned(items, self.name, agent_id, user_id))
+        if project_id is not None:
+            query = query.where(items.c.project_id == escaped(project_id))
         found: Counter[str] = Counter()
         for tags, count in await self._rows(query.group_by(items.c.tags)):
             found.update(dict.fromkeys(tags_of(tags), count))
         return found
 
-    async def verify(self, agent: str | None) -> tuple[int, tuple[StoreProblem, ...]]:
-        """Read everything. Returns the number of parts, and what is damaged."""
-        problems: list[StoreProblem] = []
-        parts = await self.parts(agent)
-        for part in parts:
-            problems += await self._verified(part)
-        return len(parts), tuple(problems)
+    async def locate(self, items: Sequence[Item]) -> dict[str, ItemLocation]:
+        return {}
+
+    async def inspect(self, agent_id: str, day: date | None = None) -> Inspection:
+        now = utc(self._clock.now())
+        day = day or now.date()
+        begin = datetime.combine(day, time(), UTC)
+        mine = Scan(agent_id=legal(agent_id), newest_first=True, limit=MOST + 1)
+        today = {"memory_type": "episodic", "since": begin, "until": begin + timedelta(days=1)}
+        long_term = await self._newest(mine, {"memory_type": "semantic"}, {"memory_type": "procedural"})
+        return inspection(self.name, agent_id, day, long_term, await self._newest(mine, today), now)
+
+    async def _newest(self, mine: Scan, *kinds: Mapping[str, Any]) -> list[Item]:
+        """Return what scans with these fields yield, oldest first."""
+        found = [item for kind in kinds async for item in self.scan(mine.model_copy(update=kind))]
+        return sorted(found, key=position_of)
+
+    async def ready(self) -> tuple[StoreProblem, ...]:
+        try:
+            async with self._database.read():
+                return ()
+        except Unavailable as error:
+            return (StoreProblem(self.identity, error.line()),)
+
+    async def verify(self, agent_id: str | None = None) -> tuple[int, tuple[StoreProblem, ...]]:
+        parts = await self.parts(agent_id)
+        return len(parts), tuple([problem for part in parts for problem in await self._verified(part)])
 
     async def _verified(self, part: Part) -> list[StoreProblem]:
-        name = f"{self._memory}/{part.name}"
+        name = f"{self.name}/{part.name}"
         number = int(part.name.removeprefix(f"{part.agent_id}/"))
-        here = and_(items.c.memory == self._memory, items.c.part == number)
+        here = and_(items.c.memory == self.name, items.c.part == number)
         rows = await self._rows(select(*items.c[*COLUMNS]).where(here).order_by(items.c.position))
         problems = [problem for row in rows if (problem := self._checked(name, row)) is not None]
-        there = and_(item_parts.c.memory == self._memory, item_parts.c.part == number)
+        there = and_(item_parts.c.memory == self.name, item_parts.c.part == number)
         noted = await self._rows(select(*item_parts.c[*TYPES, "revision"]).where(there))
         if not noted or noted[0].revision != part.revision:
             return problems  # It was written in the meantime.
@@ -210,22 +252,24 @@ class CollectionQueries:
             return StoreProblem(name, f"the text of the item {row.id} does not match its chunk_hash")
         return None
 
-    async def _with_sources(self, query: Select[Any]) -> tuple[Sequence[Any], Mapping[str, Sequence[str]]]:
-        """Return the rows of items, no more than a statement takes parameters, and their other sources by id."""
+    async def _items(self, query: Select[Any]) -> list[Item]:
+        """Return the items of these rows, which are no more than a statement takes parameters."""
         rows = await self._rows(query)
-        others: dict[str, list[str]] = defaultdict(list)
+        if not rows:
+            return []
         there = item_sources.c
-        of_these = there.memory == self._memory, there.item_id.in_([row.id for row in rows])
-        if rows:
-            async with self._database.read() as connection:
-                for each in await connection.execute(select(there.item_id, there.source_uri).where(*of_these)):
-                    others[each.item_id].append(each.source_uri)
-        return rows, others
+        of_these = there.memory == self.name, there.item_id.in_([row.id for row in rows])
+        others: dict[str, list[str]] = defaultdict(list)
+        for each in await self._rows(select(there.item_id, there.source_uri).where(*of_these)):
+            others[each.item_id].append(each.source_uri)
+        with store_errors(self.name):
+            return [self._codec.item(row, others[row.id]) for row in rows]
 
     async def _rows(self, query: Select[Any]) -> Sequence[Any]:
-        async with self._database.read() as connection:
-            found: Sequence[Any] = (await connection.execute(query)).all()
-            return found
+        with store_errors(self.name):
+            async with self._database.read() as connection:
+                found: Sequence[Any] = (await connection.execute(query)).all()
+                return found
 
 
 def _owned(table: Any, memory: str, agent: str | None, user: str | None = None) -> list[ColumnElement[bool]]:
