@@ -8,64 +8,26 @@ from difflib import get_close_matches
 from runtime.extension_table import table_of
 from runtime.webhooks.providers.adyen import ADYEN
 from runtime.webhooks.providers.aws_sns import AWS_SNS
-from runtime.webhooks.providers.azure_event_grid import AZURE_EVENT_GRID
-from runtime.webhooks.providers.basic import BASIC
-from runtime.webhooks.providers.box import BOX
+from runtime.webhooks.providers.clouds import CLOUDS
 from runtime.webhooks.providers.coinbase_cdp import COINBASE_CDP
 from runtime.webhooks.providers.commerce import COMMERCE
-from runtime.webhooks.providers.custom import CUSTOM, SWARMLET
+from runtime.webhooks.providers.custom import BASIC, CUSTOM, JWT, SWARMLET, TOKEN
 from runtime.webhooks.providers.development import DEVELOPMENT
-from runtime.webhooks.providers.discord import DISCORD, DISCORD_EVENTS
-from runtime.webhooks.providers.fusionauth import FUSIONAUTH
-from runtime.webhooks.providers.gitlab import GITLAB, GITLAB_SIGNING
-from runtime.webhooks.providers.google_pubsub import GOOGLE_PUBSUB
-from runtime.webhooks.providers.hubspot import HUBSPOT
-from runtime.webhooks.providers.jwt import JWT
 from runtime.webhooks.providers.mailgun import MAILGUN
 from runtime.webhooks.providers.mercado_pago import MERCADO_PAGO
 from runtime.webhooks.providers.messaging import MESSAGING
-from runtime.webhooks.providers.meta import META
-from runtime.webhooks.providers.microsoft_graph import MICROSOFT_GRAPH
 from runtime.webhooks.providers.office import OFFICE
-from runtime.webhooks.providers.okta import OKTA
 from runtime.webhooks.providers.paypal import PAYPAL
 from runtime.webhooks.providers.provider import Provider
 from runtime.webhooks.providers.standard_webhooks import SENDERS
-from runtime.webhooks.providers.token import TOKEN
 from runtime.webhooks.providers.twilio import TWILIO
 
 PROVIDERS: Mapping[str, Provider] = table_of(
     "provider",
     (
-        CUSTOM,
-        SWARMLET,
-        *COMMERCE,
-        *DEVELOPMENT,
-        *MESSAGING,
-        *OFFICE,
-        *SENDERS,
-        ADYEN,
-        AWS_SNS,
-        AZURE_EVENT_GRID,
-        BASIC,
-        BOX,
-        COINBASE_CDP,
-        DISCORD,
-        DISCORD_EVENTS,
-        FUSIONAUTH,
-        GITLAB,
-        GITLAB_SIGNING,
-        GOOGLE_PUBSUB,
-        HUBSPOT,
-        JWT,
-        MAILGUN,
-        MERCADO_PAGO,
-        META,
-        MICROSOFT_GRAPH,
-        OKTA,
-        PAYPAL,
-        TOKEN,
-        TWILIO,
+        *(CUSTOM, SWARMLET, TOKEN, BASIC, JWT),
+        *(*CLOUDS, *COMMERCE, *DEVELOPMENT, *MESSAGING, *OFFICE, *SENDERS),
+        *(ADYEN, AWS_SNS, COINBASE_CDP, MAILGUN, MERCADO_PAGO, PAYPAL, TWILIO),
     ),
 )
 

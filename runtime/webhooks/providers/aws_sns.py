@@ -17,7 +17,7 @@ from dslc.blocks.options import Options
 from dslc.blocks.values.types import SINGLE, Form
 from runtime.webhooks.handshakes import Handshake
 from runtime.webhooks.keys.certificate import holds, private_key, read_signature, signing_key, write_signature
-from runtime.webhooks.providers.jwt import listed
+from runtime.webhooks.providers.custom import listed
 from runtime.webhooks.providers.provider import MIB, Provider, SummaryField
 from runtime.webhooks.request.payload import Payload, decode_json
 from runtime.webhooks.request.refusal import RefusedRequest

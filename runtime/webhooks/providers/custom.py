@@ -1,4 +1,4 @@
-"""Senders that are not in the table: one described by its webhook's options, and the scheme of webhooks made here."""
+"""Senders that are not in the table, described by their webhook's options, and the scheme of webhooks made here."""
 
 from __future__ import annotations
 
@@ -6,18 +6,23 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from dslc.blocks.options import Options
 from dslc.blocks.template import read_template
-from dslc.blocks.values.types import As, Duration, Form, HeaderName, Relation
+from dslc.blocks.values.types import SINGLE, As, Duration, Form, HeaderName, Relation, Url
+from runtime.webhooks.keys.jwt_key import FAMILIES
 from runtime.webhooks.providers.provider import Provider
 from runtime.webhooks.request.content import Compression
 from runtime.webhooks.request.payload import json_or_form
+from runtime.webhooks.schemes.basic import Basic
 from runtime.webhooks.schemes.hmac import Hmac
+from runtime.webhooks.schemes.jwt import Jwt
+from runtime.webhooks.schemes.scheme import Scheme
 from runtime.webhooks.schemes.signature_header import Fields, Prefixed
 from runtime.webhooks.schemes.template import Template
 from runtime.webhooks.schemes.timestamp import Unit
+from runtime.webhooks.schemes.token import QueryToken, Token
 
 Prefix = Annotated[str, Form(r"(?:[!-~][ -~]*)?", "a prefix: printable ASCII that does not begin with a space")]
 OneHeader = Annotated[HeaderName, Relation(distinct=True)]
@@ -100,7 +105,7 @@ class CustomOptions(Options):
     duplicate_keys: DuplicateKeys = DUPLICATE_KEYS
 
 
-def configure(row: Provider, options: CustomOptions) -> Provider:
+def _configure_custom(row: Provider, options: CustomOptions) -> Provider:
     """Return the row for `options`."""
     timed = options.timestamp_header is not None
     tolerance = timedelta(minutes=5) if options.tolerance is None else options.tolerance
@@ -134,7 +139,7 @@ CUSTOM = Provider(
     scheme=Hmac(header="X-Signature-256", lenient=True),
     decoder=ACCEPTED,
     options=CustomOptions,
-    configure=configure,
+    configure=_configure_custom,
     signed_by="payload",
     event_by="event_header",
 )
@@ -144,4 +149,167 @@ SWARMLET = Provider(
     title="Swarmlet",
     doc="A timestamped HMAC for senders of your own: `X-Swarmlet-Signature: t=…,v1=…` over `{timestamp}.{body}`.",
     scheme=Hmac(header="X-Swarmlet-Signature", form=Fields(), payload="{timestamp}.{body}", tolerance=300),
+)
+
+
+class TokenOptions(Options):
+    """The place of the token."""
+
+    header: OneHeader = Field("X-Webhook-Token", description="The header with the token.")
+    prefix: Prefix = Field("", description="The text before the token in its header.", examples=["Bearer "])
+    parameter: Annotated[
+        str | None,
+        Form(r"[A-Za-z0-9_.-]{1,64}", "a parameter's name: letters, digits, `_`, `.` and `-`"),
+        Relation(excludes=("header", "prefix")),
+    ] = Field(
+        None,
+        description="The parameter of the URL with the token, for a sender that can set no header. Proxies and the "
+        "sender may log URLs.",
+        examples=["token"],
+    )
+    id_header: OneHeader | None = ID_HEADER
+    event_header: OneHeader | None = EVENT_HEADER
+    duplicate_keys: DuplicateKeys = DUPLICATE_KEYS
+
+
+def _configure_token(row: Provider, options: TokenOptions) -> Provider:
+    """Return the row for `options`."""
+    scheme: Scheme = Token(header=options.header, prefix=options.prefix)
+    if options.parameter is not None:
+        scheme = QueryToken(parameter=options.parameter)
+    return identified(
+        decoded(replace(row, scheme=scheme), options.duplicate_keys), options.event_header, options.id_header
+    )
+
+
+TOKEN = Provider(
+    name="token",
+    title="Webhook",
+    doc="Any sender with a shared token in a header. Its body is not signed.",
+    scheme=Token(header="X-Webhook-Token"),
+    decoder=ACCEPTED,
+    compression="content",
+    options=TokenOptions,
+    configure=_configure_token,
+    event_by="event_header",
+)
+
+
+class BasicOptions(Options):
+    """The reading of bodies."""
+
+    duplicate_keys: DuplicateKeys = DUPLICATE_KEYS
+
+
+def _configure_basic(row: Provider, options: BasicOptions) -> Provider:
+    """Return the row for `options`."""
+    return decoded(row, options.duplicate_keys)
+
+
+BASIC = Provider(
+    name="basic",
+    title="Webhook",
+    doc="Any sender with basic authentication (RFC 7617); the secret is `name:password`. Its body is not signed.",
+    doc_url="https://www.rfc-editor.org/rfc/rfc7617",
+    scheme=Basic(),
+    compression="content",
+    decoder=ACCEPTED,
+    options=BasicOptions,
+    configure=_configure_basic,
+)
+
+
+Algorithm = Literal[
+    "HS256", "HS384", "HS512", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"
+]
+
+
+def listed(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else value
+
+
+Algorithms = Annotated[
+    tuple[Algorithm, ...], BeforeValidator(listed), SINGLE, Relation(families=FAMILIES), Field(min_length=1)
+]
+Texts = Annotated[
+    tuple[Annotated[str, Form(r"(?s:.+)", "a text of at least one character")], ...], BeforeValidator(listed), SINGLE
+]
+JwksUrl = Annotated[
+    Url,
+    # Otherwise an attacker on the network could substitute keys.
+    Form(r"https://.*", "an https URL: over http, an attacker could replace the keys"),
+]
+PUBLIC = Relation(refuses=(("algorithms", FAMILIES[0]),))
+"""Algorithms for published keys: never HMAC."""
+
+
+class JwtOptions(Options):
+    """The accepted tokens, and their required claims."""
+
+    header: OneHeader = Field(
+        "Authorization", description="The header with the token: after `Bearer ` in `Authorization`, else alone."
+    )
+    algorithms: Algorithms = Field(
+        ("RS256",), description="The algorithms of tokens: one or several, all of one family.", examples=[["ES256"]]
+    )
+    audience: Texts = Field(
+        (),
+        description="The audiences of tokens; a token must name one of them. Without it a token must have no audience.",
+    )
+    issuer: Texts = Field(
+        (), description="The issuers of tokens; a token must name one of them.", examples=[["https://id.example.org"]]
+    )
+    jwks_url: Annotated[JwksUrl | None, PUBLIC] = Field(
+        None,
+        description="The https URL of the sender's keys (a JWK set); the webhook then has no `secret`.",
+        examples=["https://id.example.org/.well-known/jwks.json"],
+    )
+    leeway: Duration = Field(timedelta(0), le=timedelta(minutes=5), description="The allowed difference of the clocks.")
+    max_age: Duration | None = Field(
+        None,
+        ge=timedelta(seconds=1),
+        le=timedelta(days=1),
+        description="How far a token's `iat` may be from now. A token is then accepted once for each body, and "
+        "needs no `exp`.",
+        examples=[timedelta(minutes=5)],
+    )
+    body_claim: str | None = Field(
+        None,
+        description="The claim with the body's SHA-256, in hexadecimal or base64. Without it the body is not signed.",
+        examples=["request_body_sha256"],
+    )
+    event_header: OneHeader | None = EVENT_HEADER
+    id_header: OneHeader | None = ID_HEADER
+    duplicate_keys: DuplicateKeys = DUPLICATE_KEYS
+
+
+def _configure_jwt(row: Provider, options: JwtOptions) -> Provider:
+    """Return the row for `options`."""
+    scheme = Jwt(
+        header=options.header,
+        algorithms=options.algorithms,
+        issuer=options.issuer,
+        audience=options.audience,
+        jwks_url=options.jwks_url,
+        expires=options.max_age is None,
+        leeway=options.leeway.total_seconds(),
+        tolerance=None if options.max_age is None else options.max_age.total_seconds(),
+        body_claim=options.body_claim,
+    )
+    described = replace(row, scheme=scheme, keyless=options.jwks_url is not None)
+    return identified(decoded(described, options.duplicate_keys), options.event_header, options.id_header)
+
+
+JWT = Provider(
+    name="jwt",
+    title="Webhook",
+    doc="Any sender with a JSON Web Token. The secret is the HMAC key, or a public key as PEM or JWK.",
+    doc_url="https://www.rfc-editor.org/rfc/rfc7519",
+    scheme=Jwt(),
+    decoder=ACCEPTED,
+    options=JwtOptions,
+    configure=_configure_jwt,
+    event_by="event_header",
+    signed_by="body_claim",
+    keyless_by="jwks_url",
 )

@@ -2,19 +2,64 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
-from runtime.webhooks.handshakes import json_echo, json_proof, query_proof
+from pydantic import Field
+
+from dslc.blocks.block import GroupModel
+from dslc.blocks.values.types import SecretReference
+from runtime.webhooks.handshakes import Handshake, json_echo, json_proof, query_echo, query_proof
 from runtime.webhooks.keys.public_key import ed25519_key, p256_key
 from runtime.webhooks.providers.provider import MIB, Provider, SummaryField
 from runtime.webhooks.request.field_source import BODY
-from runtime.webhooks.request.payload import json_or_form
+from runtime.webhooks.request.payload import Payload, json_or_form
+from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.request.static_response import OK, StaticAnswer
 from runtime.webhooks.schemes.basic import Basic
 from runtime.webhooks.schemes.hmac import Hmac
 from runtime.webhooks.schemes.public_key import PublicKey
 from runtime.webhooks.schemes.signature_header import Prefixed
 from runtime.webhooks.schemes.token import Token
+
+_DISCORD = PublicKey(
+    key=ed25519_key,
+    header="X-Signature-Ed25519",
+    encoding="hex",
+    payload="{timestamp}{body}",
+    timestamp_header="X-Signature-Timestamp",
+)
+
+
+def _discord_ping(kind: int, answer: StaticAnswer) -> Handshake:
+    """Answer a signed body whose `type` is this number with `answer`."""
+
+    def respond(request: WebhookRequest, payload: Payload, secrets: tuple[bytes, ...]) -> StaticAnswer | None:
+        body = payload.value_or_none()
+        return answer if isinstance(body, dict) and body.get("type") == kind else None
+
+    return Handshake(f"POST of `$.type` {kind}: {answer.status}", respond, signed=True)
+
+
+class MetaOptions(GroupModel):
+    """The verify token with which Meta checks the address."""
+
+    verify_token: SecretReference | None = Field(
+        None,
+        repr=False,
+        description="The verify token in the app's settings; without it Meta cannot subscribe.",
+        examples=["secret://env/META_VERIFY_TOKEN"],
+    )
+
+
+def _meta_subscription(token: str | None) -> Handshake:
+    name = "hub.verify_token"
+    return query_echo("hub.challenge", fixed=(("hub.mode", "subscribe"),), token_name=name, token=token)
+
+
+def _configure_meta(row: Provider, options: MetaOptions) -> Provider:
+    return replace(row, handshake=_meta_subscription(options.verify_token))
+
 
 MESSAGING: Final = (
     Provider(
@@ -298,6 +343,63 @@ MESSAGING: Final = (
             SummaryField("participant", ("$.payload.object.participant.user_name",)),
             SummaryField("start", ("$.payload.object.start_time",)),
             SummaryField("account", ("$.payload.account_id",)),
+        ),
+    ),
+    Provider(
+        name="discord",
+        title="Discord",
+        doc="Discord interactions: commands, components, modals. The secret is the application's public key.",
+        doc_url="https://docs.discord.com/developers/interactions/overview",
+        scheme=_DISCORD,
+        handshake=_discord_ping(1, StaticAnswer(200, "application/json", b'{"type":1}')),
+        # Deferred answer: Discord shows that the app is thinking until its message is edited.
+        answer=StaticAnswer(200, "application/json", b'{"type":5}'),
+        event=("$.type",),
+        delivery_id=("$.id",),
+        summary_fields=(
+            SummaryField("command", ("$.data.name",)),
+            SummaryField("component", ("$.data.custom_id",)),
+            SummaryField("guild", ("$.guild_id",)),
+            SummaryField("channel", ("$.channel_id", "$.channel.id")),
+            SummaryField("user", ("$.member.user.username", "$.user.username")),
+        ),
+    ),
+    Provider(
+        name="discord-events",
+        title="Discord events",
+        doc="Events that Discord sends to an app. The secret is the application's public key.",
+        doc_url="https://docs.discord.com/developers/events/webhook-events",
+        scheme=_DISCORD,
+        handshake=_discord_ping(0, StaticAnswer(204, "application/json", b"")),
+        answer=StaticAnswer(204, "application/json", b""),
+        event=("$.event.type",),
+        summary_fields=(
+            SummaryField("application", ("$.application_id",)),
+            SummaryField("at", ("$.event.timestamp",)),
+            SummaryField("user", ("$.event.data.user.username",)),
+        ),
+    ),
+    Provider(
+        name="meta",
+        title="Meta",
+        doc="Webhooks of Facebook, Instagram, Messenger and WhatsApp. The secret is the app's secret.",
+        doc_url="https://developers.facebook.com/docs/graph-api/webhooks/getting-started",
+        scheme=Hmac(header="X-Hub-Signature-256", form=Prefixed("sha256=")),
+        handshake=_meta_subscription(None),
+        event=("$.entry[0].changes[0].field", "$.object"),
+        # Ids are inside the change, elsewhere in every product; each entry has a time.
+        delivery_id=(BODY,),
+        options=MetaOptions,
+        configure=_configure_meta,
+        answer=OK,
+        summary_fields=(
+            SummaryField("object", ("$.object",)),
+            SummaryField("from", ("$.entry[0].changes[0].value.messages[0].from", "$.entry[0].messaging[0].sender.id")),
+            SummaryField(
+                "text", ("$.entry[0].changes[0].value.messages[0].text.body", "$.entry[0].messaging[0].message.text")
+            ),
+            SummaryField("status", ("$.entry[0].changes[0].value.statuses[0].status",)),
+            SummaryField("account", ("$.entry[0].id",)),
         ),
     ),
 )

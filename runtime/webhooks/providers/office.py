@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Final
 
 from runtime.webhooks.handshakes import PRESENCE_CHECK, query_echo
@@ -11,6 +13,38 @@ from runtime.webhooks.request.static_response import OK, StaticAnswer
 from runtime.webhooks.schemes.hmac import Hmac
 from runtime.webhooks.schemes.signature_header import Fields, Prefixed
 from runtime.webhooks.schemes.token import BodyToken, without
+
+_BOX_ESCAPES = re.compile(r"\\(?!/)|[^\x20-\x7e]")
+_BOX_SHORT = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def escaped(body: bytes) -> bytes:
+    """Return the body as Box signs it if names are not ASCII: escaped again, as if inside a JSON string. A body that is
+    only ASCII, or not UTF-8, is returned unchanged.
+
+    So a signed ASCII body with both an escaped letter and a backslash has a second form with the same MAC. It is
+    unknown which of the two Box sent. An attacker who captured one before it arrived could send the other, in which
+    some backslashes are missing; after either has arrived, the MAC is known, and the other is refused as replayed.
+    """
+    if body.isascii():
+        return body
+    try:
+        text = body.decode()
+    except UnicodeDecodeError:
+        return body
+    return _BOX_ESCAPES.sub(lambda found: _BOX_SHORT.get(found[0]) or json.dumps(found[0])[1:-1], text).encode()
+
+
+_HUBSPOT_DECODES = {f"%{ord(each):02X}": each for each in ":/?@!$'()*,;"}
+
+
+def signed_url(url: str) -> str:
+    """Return the URL with these escapes decoded and no others, as it may be signed; HubSpot's library does not change
+    it."""
+    return re.sub(
+        "|".join(_HUBSPOT_DECODES), lambda found: _HUBSPOT_DECODES[found[0].upper()], url, flags=re.IGNORECASE
+    )
+
 
 OFFICE: Final = (
     Provider(
@@ -145,6 +179,60 @@ OFFICE: Final = (
             SummaryField("answer", ("$.form_response.answers[0].text", "$.form_response.answers[0].choice.label")),
             SummaryField("email", ("$.form_response.answers[*].email",)),
             SummaryField("score", ("$.form_response.calculated.score",)),
+        ),
+    ),
+    Provider(
+        name="box",
+        title="Box",
+        doc="Box's V2 webhooks. Use one of the app's two signature keys, or both while one is being changed.",
+        doc_url="https://developer.box.com/guides/webhooks/v2/signatures-v2",
+        scheme=Hmac(
+            header="BOX-SIGNATURE-PRIMARY",
+            more_headers=("BOX-SIGNATURE-SECONDARY",),
+            encoding="base64",
+            payload="{body}{timestamp}",
+            timestamp_header="BOX-DELIVERY-TIMESTAMP",
+            unit="rfc3339",
+            tolerance=600,
+            rewritten=escaped,
+        ),
+        handshake=PRESENCE_CHECK,
+        event=("$.trigger",),
+        # Not BOX-DELIVERY-ID, which differs for every attempt.
+        delivery_id=("$.id",),
+        summary_fields=(
+            SummaryField("item", ("$.source.name", "$.source.item.name")),
+            SummaryField("kind", ("$.source.type",)),
+            SummaryField("id", ("$.source.id",)),
+            SummaryField("folder", ("$.source.parent.name",)),
+            SummaryField("by", ("$.created_by.name", "$.created_by.login")),
+            SummaryField("comment", ("$.source.message",)),
+        ),
+    ),
+    Provider(
+        name="hubspot",
+        title="HubSpot",
+        doc="A HubSpot app's webhooks, signed in version 3. It signs the URL, so `public_url` is needed. The secret is "
+        "the app's client secret.",
+        doc_url="https://developers.hubspot.com/docs/apps/legacy-apps/authentication/validating-requests",
+        scheme=Hmac(
+            header="X-HubSpot-Signature-v3",
+            encoding="base64",
+            payload="{method}{url}{body}{timestamp}",
+            timestamp_header="X-HubSpot-Request-Timestamp",
+            unit="ms",
+            tolerance=300,
+            url=signed_url,
+        ),
+        event=("$[0].subscriptionType", "$[0].eventType"),
+        # According to HubSpot, event ids alone are not unique.
+        delivery_id=("$[*].eventId + $[*].subscriptionId + $[*].objectId + $[*].occurredAt",),
+        summary_fields=(
+            SummaryField("portal", ("$[0].portalId",)),
+            SummaryField("object", ("$[0].objectId",)),
+            SummaryField("property", ("$[0].propertyName",)),
+            SummaryField("value", ("$[0].propertyValue",)),
+            SummaryField("change", ("$[0].changeFlag", "$[0].changeSource")),
         ),
     ),
 )

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
-from runtime.webhooks.providers.jwt import JwtOptions
+from runtime.webhooks.providers.custom import JwtOptions
 from runtime.webhooks.request.refusal import RefusedRequest
 from runtime.webhooks.schemes.jwt import Jwt
 from runtime.webhooks.schemes.scheme import CannotSign, KeyNeeded

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from runtime.webhooks.providers.box import escaped
-from runtime.webhooks.providers.hubspot import signed_url
+from runtime.webhooks.providers.office import escaped, signed_url
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.refusal import RefusedRequest
 from runtime.webhooks.request.request import WebhookRequest
