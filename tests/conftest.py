@@ -27,7 +27,7 @@ from runtime.database.drivers import postgresql
 from runtime.database.group_commit import GroupCommit
 from runtime.memory import open_memory
 from tests.clocks import ManualClock
-from tests.databases import migrated
+from tests.databases import with_keys
 from tests.lanes import LONG, examples
 
 # Daemons and commands are started by the hundred: without bytecode each would compile every module again.
@@ -161,7 +161,7 @@ def master_key() -> MasterKey:
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """The URL of a fresh, migrated database without rows: once SQLite, once PostgreSQL."""
     if request.param == "sqlite":
-        yield f"sqlite:///{migrated(tmp_path / 'symbiont.db')}"
+        yield f"sqlite:///{with_keys(tmp_path / 'symbiont.db', KEY)}"
         return
     yield from fresh(request.getfixturevalue("postgres"))
 

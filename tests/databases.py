@@ -1,4 +1,4 @@
-"""SQLite databases for tests, copied from one that was migrated once: migrating takes longer than most tests."""
+"""SQLite databases for tests, copied from one that was made once: making one takes longer than most tests."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 
 from runtime.crypto import MasterKey
 from runtime.database.connection import Database
+from runtime.database.drivers.key_stores import keys_file
 
 
 def migrated(path: Path) -> Path:
@@ -19,22 +20,33 @@ def migrated(path: Path) -> Path:
 
     It has no id and no key until it is opened, like an empty file.
     """
-    path.touch(0o600, exist_ok=False)
-    path.write_bytes(_template())
+    return _copied(path, _template()[0])
+
+
+def with_keys(path: Path, key: MasterKey) -> Path:
+    """Write a new database as `migrated` does, and beside it the file of keys that its first opening makes."""
+    return _copied(path, *_template(key))
+
+
+def _copied(path: Path, *contents: bytes) -> Path:
+    for file, content in zip((path, keys_file(path)), contents, strict=False):
+        file.touch(0o600, exist_ok=False)
+        file.write_bytes(content)
     return path
 
 
 @cache
-def _template() -> bytes:
+def _template(key: MasterKey | None = None) -> tuple[bytes, bytes]:
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(1) as thread:
         path = Path(folder) / "template.db"
         # In a thread of its own, because the caller may have an event loop.
-        thread.submit(lambda: asyncio.run(_make(path))).result()
+        thread.submit(lambda: asyncio.run(_make(path, key or MasterKey(bytes(32))))).result()
         with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-            connection.execute("DELETE FROM meta")
+            if key is None:
+                connection.execute("DELETE FROM meta")
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        return path.read_bytes()
+        return path.read_bytes(), keys_file(path).read_bytes()
 
 
-async def _make(path: Path) -> None:
-    await (await Database.open(path, MasterKey(bytes(32)))).close()
+async def _make(path: Path, key: MasterKey) -> None:
+    await (await Database.open(path, key)).close()

@@ -30,7 +30,7 @@ from runtime.tools.webhooks.types import AuditEntry
 from tests.cases import each_case
 from tests.clocks import ManualClock
 from tests.conftest import KEY
-from tests.databases import migrated
+from tests.databases import with_keys
 from tests.runtime.api.app import App
 from tests.runtime.tools.asking import line
 
@@ -45,7 +45,7 @@ SHARED = pytest.mark.asyncio(loop_scope="module")
 async def app(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[App]:
     """An app with a database and one memory."""
     folder = tmp_path_factory.mktemp("app")
-    database = await Database.open(migrated(folder / "symbiont.db"), KEY)
+    database = await Database.open(with_keys(folder / "symbiont.db", KEY), KEY)
     async with App(database, ManualClock()).remembering(folder) as app:
         yield app
     await database.close()

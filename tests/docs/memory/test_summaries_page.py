@@ -22,7 +22,7 @@ from runtime.tools import TOOLS
 from runtime.tools.failure import CODES
 from tests.clocks import ManualClock
 from tests.conftest import KEY
-from tests.databases import migrated
+from tests.databases import with_keys
 from tests.runtime.api.app import App
 from tests.runtime.models.services import serving
 
@@ -37,7 +37,7 @@ NOTES = [line.removeprefix("- 2026-02-14 ") for line in PROMPT.splitlines()[2:]]
 async def test_the_example_is_what_is_answered_and_the_prompt_what_is_sent(
     tmp_path: Path, clock: ManualClock, by_model: bool
 ) -> None:
-    database = await Database.open(migrated(tmp_path / "symbiont.db"), KEY)
+    database = await Database.open(with_keys(tmp_path / "symbiont.db", KEY), KEY)
     async with serving("ollama") as service:
         choice = Variant(name="ollama", options={"url": service.url}) if by_model else Variant(name="none")
         block = Memory(name="notes", store=Variant(name="collection"), summarize=Summarize(model=choice))

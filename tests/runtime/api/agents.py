@@ -21,7 +21,7 @@ from runtime.threads.messages import Message, Messages, NewMessage
 from runtime.threads.thread import Thread, Threads
 from tests.clocks import ManualClock
 from tests.conftest import KEY
-from tests.databases import migrated
+from tests.databases import with_keys
 from tests.runtime.api.app import App, program_of
 
 PROGRAM = """
@@ -38,7 +38,7 @@ agent recorder {}
 @asynccontextmanager
 async def with_agents(folder: Path, program: str = PROGRAM) -> AsyncIterator[App]:
     """Yield an app with this program, and one memory in Markdown files."""
-    database = await Database.open(migrated(folder / "symbiont.db"), KEY)
+    database = await Database.open(with_keys(folder / "symbiont.db", KEY), KEY)
     async with App(database, ManualClock()).remembering(folder) as app:
         app.program = program_of(program)
         yield app

@@ -18,7 +18,7 @@ from runtime.api.rest.handler import ApiResponse
 from runtime.database.connection import Database
 from tests.clocks import ManualClock
 from tests.conftest import KEY
-from tests.databases import migrated
+from tests.databases import with_keys
 from tests.runtime.api.app import App, told
 
 SECRETIVE = "Ada's launch is codenamed Bluebird"
@@ -26,7 +26,7 @@ SECRETIVE = "Ada's launch is codenamed Bluebird"
 
 @pytest.fixture
 async def app(tmp_path: Path, clock: ManualClock) -> AsyncIterator[App]:
-    database = await Database.open(migrated(tmp_path / "symbiont.db"), KEY)
+    database = await Database.open(with_keys(tmp_path / "symbiont.db", KEY), KEY)
     async with App(database, clock).remembering(tmp_path) as opened:
         yield opened
     await database.close()

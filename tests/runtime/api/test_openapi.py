@@ -17,14 +17,13 @@ from jsonschema import Draft202012Validator
 from runtime.api.rest.endpoints import ENDPOINTS
 from runtime.api.rest.handler import ApiResponse
 from runtime.api.rest.openapi import describe
-from runtime.crypto import MasterKey
 from runtime.database.connection import Database
 from runtime.threads.thread import Threads
 from runtime.tools import TOOLS
 from runtime.tools.resources import RESOURCES
 from tests.clocks import ManualClock
-from tests.conftest import KEY_BYTES
-from tests.databases import migrated
+from tests.conftest import KEY
+from tests.databases import with_keys
 from tests.lanes import EFFORT
 from tests.runtime.api.app import App, program_of, told
 
@@ -136,7 +135,7 @@ def test_every_schema_is_one() -> None:
 
 async def test_whatever_is_asked_the_answer_is_described_and_no_failure(tmp_path_factory: Any) -> None:
     folder = tmp_path_factory.mktemp("fuzz")
-    database = await Database.open(migrated(folder / "symbiont.db"), MasterKey(KEY_BYTES))
+    database = await Database.open(with_keys(folder / "symbiont.db", KEY), KEY)
     async with App(database, ManualClock()).remembering(folder) as app:
         await ask_anything(app)
     await database.close()
@@ -212,7 +211,7 @@ async def ask_anything(app: App) -> None:
 
 
 async def test_what_the_description_allows_is_done(tmp_path_factory: Any) -> None:
-    database = await Database.open(migrated(tmp_path_factory.mktemp("good") / "symbiont.db"), MasterKey(KEY_BYTES))
+    database = await Database.open(with_keys(tmp_path_factory.mktemp("good") / "symbiont.db", KEY), KEY)
     app = App(database, ManualClock())
     token = await app.token()
     schema = DOCUMENT["paths"]["/v1/webhooks"]["post"]["requestBody"]["content"]["application/json"]["schema"]

@@ -29,7 +29,7 @@ from runtime.search.errors import IndexFailed
 from runtime.switches import ALL_ON
 from tests.clocks import ManualClock
 from tests.conftest import KEY
-from tests.databases import migrated
+from tests.databases import with_keys
 from tests.runtime.memory.texts import fact
 from tests.runtime.models.services import says, serving
 
@@ -67,7 +67,7 @@ class Looked:
 
 @pytest.fixture
 async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    opened = await Database.open(migrated(tmp_path / "symbiont.db"), KEY)
+    opened = await Database.open(with_keys(tmp_path / "symbiont.db", KEY), KEY)
     yield opened
     await opened.close()
 

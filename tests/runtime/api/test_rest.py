@@ -23,7 +23,7 @@ from runtime.webhooks.deliveries.delivery import RejectedRequest
 from runtime.webhooks.routing.dynamic_webhooks import PER_USER
 from tests.clocks import ManualClock, until
 from tests.conftest import KEY
-from tests.databases import migrated
+from tests.databases import with_keys
 from tests.runtime.api.app import App, told
 
 MISSING = "5f3c1f0e-7c7b-4a55-9a3e-0d6a5f0f7a11"
@@ -32,7 +32,7 @@ MISSING = "5f3c1f0e-7c7b-4a55-9a3e-0d6a5f0f7a11"
 @pytest.fixture
 def database_url(tmp_path: Path) -> str:
     """An app on SQLite only: differences of PostgreSQL are tested in the layers below."""
-    return f"sqlite:///{migrated(tmp_path / 'symbiont.db')}"
+    return f"sqlite:///{with_keys(tmp_path / 'symbiont.db', KEY)}"
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def app(database: Database, clock: ManualClock) -> App:
 @pytest.fixture
 async def any_app(tmp_path: Path, clock: ManualClock) -> AsyncIterator[App]:
     """An app for tests that do not depend on the database."""
-    database = await Database.open(migrated(tmp_path / "symbiont.db"), KEY)
+    database = await Database.open(with_keys(tmp_path / "symbiont.db", KEY), KEY)
     yield App(database, clock)
     await database.close()
 

@@ -22,7 +22,7 @@ from runtime.tasks.task import Actor, Task, TaskFilter
 from runtime.tools import TOOLS
 from tests.clocks import ManualClock
 from tests.conftest import KEY
-from tests.databases import migrated
+from tests.databases import with_keys
 from tests.runtime.daemon.keys.test_key_upkeep import app_on, call
 
 USER = Actor("user")
@@ -65,7 +65,7 @@ async def counted(database: Database, user_id: str) -> dict[str, int]:
 
 
 async def test_on_a_full_disk_nothing_is_kept_by_half(tmp_path: Path, clock: ManualClock) -> None:
-    database = await Database.open(migrated(tmp_path / "symbiont.db"), KEY)
+    database = await Database.open(with_keys(tmp_path / "symbiont.db", KEY), KEY)
     store = TaskStore(database, clock, per_hour=1000)
     await database.transact(lambda connection: connection.exec_driver_sql("PRAGMA max_page_count = 400"))
     made: list[Task] = []

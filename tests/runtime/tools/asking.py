@@ -20,7 +20,7 @@ from runtime.tools.failure import Failure, failure_of
 from runtime.tools.resources import as_json, read
 from tests.clocks import ManualClock
 from tests.conftest import KEY
-from tests.databases import migrated
+from tests.databases import with_keys
 from tests.runtime.api.app import App
 
 ADA = Caller("ada", frozenset({"write"}))
@@ -71,7 +71,7 @@ class Asked:
 @asynccontextmanager
 async def asking(folder: Path, *blocks: Memory, database: Database | None = None) -> AsyncIterator[Asked]:
     """Yield an app with these memories open; without any, with one in Markdown files only."""
-    opened = database or await Database.open(migrated(folder / "symbiont.db"), KEY)
+    opened = database or await Database.open(with_keys(folder / "symbiont.db", KEY), KEY)
     async with App(opened, ManualClock()).remembering(folder, *blocks) as app:
         yield Asked(app)
     if database is None:

@@ -17,7 +17,7 @@ from runtime.threads.inputs import Inputs
 from runtime.threads.thread import Threads
 from tests.clocks import ManualClock
 from tests.conftest import KEY
-from tests.databases import migrated
+from tests.databases import with_keys
 from tests.runtime.api.app import App, program_of, told
 
 PROGRAM = """\
@@ -29,7 +29,7 @@ agent reviewer { memory notes model talker }
 
 @pytest.fixture
 async def app(tmp_path: Path, clock: ManualClock) -> AsyncIterator[App]:
-    database = await Database.open(migrated(tmp_path / "symbiont.db"), KEY)
+    database = await Database.open(with_keys(tmp_path / "symbiont.db", KEY), KEY)
     app = App(database, clock)
     app.program = program_of(PROGRAM)
     yield app

@@ -20,7 +20,7 @@ from runtime.memory.store_types import Scan
 from runtime.search.entry import EntryFilter
 from runtime.search.question import Question
 from tests.conftest import KEY
-from tests.databases import migrated
+from tests.databases import with_keys
 from tests.runtime.memory.texts import WHEN, fact, item
 
 LATER = WHEN + timedelta(days=1)
@@ -28,7 +28,7 @@ LATER = WHEN + timedelta(days=1)
 
 @pytest.fixture(params=["markdown", "records", "collection"])
 async def memory(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[OpenMemory]:
-    database = await Database.open(migrated(tmp_path / "symbiont.db"), KEY)
+    database = await Database.open(with_keys(tmp_path / "symbiont.db", KEY), KEY)
     block = Memory(name="notes", store=Variant(name=request.param), embedding=Variant(name="hashing"))
     opened = await open_memory(block, tmp_path, index_folder=tmp_path / "index", database=database)
     yield opened

@@ -18,7 +18,7 @@ from runtime.identity import users
 from runtime.identity.belongings import delete_rows
 from tests.clocks import ManualClock
 from tests.conftest import KEY
-from tests.databases import migrated
+from tests.databases import with_keys
 from tests.lanes import EFFORT, LONG
 from tests.runtime.tables.kv.stores import everything, storage_of, store_of
 
@@ -68,7 +68,7 @@ async def test_every_call_happens_once_however_often_the_process_is_killed(datab
 
 
 async def test_on_a_full_disk_nothing_is_kept_by_half(tmp_path: Path, clock: ManualClock) -> None:
-    database = await Database.open(migrated(tmp_path / "symbiont.db"), KEY)
+    database = await Database.open(with_keys(tmp_path / "symbiont.db", KEY), KEY)
     store = store_of(database, clock)
     await database.transact(lambda connection: connection.exec_driver_sql("PRAGMA max_page_count = 400"))
     stored = 0

@@ -16,7 +16,7 @@ from runtime.tables.kv.entry import LARGEST_VALUE
 from runtime.tools.kv.entries import EXPORT_BYTES, PAGE_BYTES
 from tests.clocks import ManualClock
 from tests.conftest import KEY
-from tests.databases import migrated
+from tests.databases import with_keys
 from tests.runtime.api.app import App, told
 
 
@@ -38,7 +38,7 @@ class Client:
 
 @pytest.fixture
 async def app(tmp_path: Path, clock: ManualClock) -> AsyncIterator[App]:
-    database = await Database.open(migrated(tmp_path / "symbiont.db"), KEY)
+    database = await Database.open(with_keys(tmp_path / "symbiont.db", KEY), KEY)
     yield App(database, clock)
     await database.close()
 

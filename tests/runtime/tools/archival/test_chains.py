@@ -17,7 +17,7 @@ from runtime.memory import open_store
 from runtime.memory.item import Item
 from tests.clocks import ManualClock
 from tests.conftest import KEY
-from tests.databases import migrated
+from tests.databases import with_keys
 from tests.runtime.memory.texts import fact
 from tests.runtime.tools.asking import HASHING, OWNER_CALLER, Asked, asking
 
@@ -37,7 +37,7 @@ async def running(folder: Path, *blocks: Memory) -> AsyncIterator[Asked]:
     """Yield an app over the state of this folder, as after a restart."""
     folder.mkdir(exist_ok=True)
     url = f"sqlite:///{folder / 'symbiont.db'}" if (folder / "symbiont.db").exists() else None
-    database = await Database.open(url or migrated(folder / "symbiont.db"), KEY)
+    database = await Database.open(url or with_keys(folder / "symbiont.db", KEY), KEY)
     async with asking(folder, *blocks, database=database) as ask:
         yield ask
     await database.close()

@@ -22,7 +22,7 @@ from runtime.memory.item import Item
 from runtime.tools import TOOLS
 from tests.clocks import ManualClock
 from tests.conftest import KEY
-from tests.databases import migrated
+from tests.databases import with_keys
 from tests.lanes import LONG, examples
 from tests.runtime.api.app import NOTES, App
 
@@ -36,7 +36,7 @@ BEGIN = datetime(2026, 1, 30, 23, 59, 58, tzinfo=UTC)
 async def opened(folder: Path, *memories: Memory) -> AsyncIterator[App]:
     folder.mkdir(parents=True, exist_ok=True)
     clock = ManualClock()
-    database = await Database.open(migrated(folder / "symbiont.db"), KEY)
+    database = await Database.open(with_keys(folder / "symbiont.db", KEY), KEY)
     async with App(database, clock).remembering(folder, *memories or (NOTES, AUDIT)) as app:
         yield app
     await database.close()

@@ -19,7 +19,7 @@ from runtime.tools.tool import WrongParameters
 from runtime.tools.toolset import ALL_TOOLS
 from tests.clocks import ManualClock
 from tests.conftest import KEY
-from tests.databases import migrated
+from tests.databases import with_keys
 from tests.runtime.api.app import App
 
 READER = Caller("owner", frozenset({"read"}))
@@ -31,7 +31,7 @@ NUMBERS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE 
 
 @pytest.fixture
 async def app(tmp_path: Path) -> AsyncIterator[App]:
-    database = await Database.open(migrated(tmp_path / "symbiont.db"), KEY)
+    database = await Database.open(with_keys(tmp_path / "symbiont.db", KEY), KEY)
     async with App(database, ManualClock()).remembering(tmp_path) as one:
         await sql(one, "CREATE TABLE t (a INTEGER)")
         yield one

@@ -10,7 +10,7 @@ import pytest
 from runtime.database.connection import Database
 from tests.clocks import ManualClock
 from tests.conftest import KEY
-from tests.databases import migrated
+from tests.databases import with_keys
 from tests.runtime.api.app import App
 from tests.runtime.models.services import Service, serving
 from tests.runtime.outbound.test_http import Sleepless
@@ -25,7 +25,7 @@ async def ollama() -> AsyncIterator[Service]:
 
 @pytest.fixture
 async def sqlite(tmp_path: Path) -> AsyncIterator[Database]:
-    opened = await Database.open(migrated(tmp_path / "symbiont.db"), KEY)
+    opened = await Database.open(with_keys(tmp_path / "symbiont.db", KEY), KEY)
     yield opened
     await opened.close()
 
