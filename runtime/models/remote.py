@@ -155,9 +155,9 @@ class RemoteModel(WatchedModel):
             self._windows[self.model] = self._clock.monotonic() + seconds, window
         return window
 
-    @abstractmethod
     async def _ask_window(self) -> int | None:
         """Return the window that the service says now; None if it does not. Raises CallFailed."""
+        return None
 
     @abstractmethod
     def _address(self) -> tuple[str, dict[str, str]]:
@@ -180,17 +180,20 @@ class RemoteModel(WatchedModel):
 
     async def _parts(self, sent: dict[str, Any]) -> AsyncGenerator[Any, None]:
         """Yield the decoded parts of an answer. Raises CallFailed, ModelRefused."""
-        url, headers = self._address()
-        seconds = self._seconds * STREAM_FACTOR if sent.get("stream") else self._seconds
-        lines = self._caller.post_lines(url, sent, headers=headers, part_seconds=self._seconds, timeout_seconds=seconds)
         try:
-            async with aclosing(lines), aclosing(answer_parts(lines)) as parts:
+            async with aclosing(self._lines(sent)) as lines, aclosing(answer_parts(lines)) as parts:
                 async for part in parts:
                     yield part
                 return
         except (ValueError, RecursionError):
             wrong = self._not_text()
         raise wrong
+
+    def _lines(self, sent: dict[str, Any]) -> AsyncGenerator[bytes, None]:
+        """Yield the lines of an answer. Raises CallFailed, ModelRefused."""
+        url, headers = self._address()
+        seconds = self._seconds * STREAM_FACTOR if sent.get("stream") else self._seconds
+        return self._caller.post_lines(url, sent, headers=headers, part_seconds=self._seconds, timeout_seconds=seconds)
 
     def _feed(self, reading: ReplyReader, part: Any) -> str:
         """Raises CallFailed for an error in place of a part, ModelRefused for anything else."""

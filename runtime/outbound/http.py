@@ -9,6 +9,7 @@ import ssl
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from email.utils import parsedate_to_datetime
+from pathlib import Path
 from typing import Any, Final, NoReturn
 from urllib.parse import urlsplit
 
@@ -90,11 +91,13 @@ class HttpCaller:
         tls: ssl.SSLContext | None = None,
         largest_answer: int = LARGEST_ANSWER,
         most_values: int = MOST_VALUES,
+        socket: Path | None = None,
         clock: Clock = SYSTEM,
     ) -> None:
         """`tls`: the trusted authorities, by default the system's. `largest_answer`: in bytes. `most_values`: of an
-        answer of JSON."""
+        answer of JSON. `socket`: to which all calls are made, whatever the host of their URL is."""
         self._tls = tls
+        self._socket = socket
         self._largest = largest_answer
         self._most_values = most_values
         self._clock = clock
@@ -223,15 +226,20 @@ class HttpCaller:
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
             # Created here and not by the caller: both belong to the running event loop.
-            connector = aiohttp.TCPConnector(ssl=self._tls or True, limit=16)
             self._session = aiohttp.ClientSession(
-                connector=connector,
+                connector=self._connector(),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 auto_decompress=False,
                 trust_env=False,
                 headers={"User-Agent": "symbiont", "Accept": "application/json"},
             )
         return self._session
+
+    def _connector(self) -> aiohttp.BaseConnector:
+        if self._socket is not None:
+            # A server may close what it kept open at the moment of the next call.
+            return aiohttp.UnixConnector(str(self._socket), force_close=True)
+        return aiohttp.TCPConnector(ssl=self._tls or True, limit=16)
 
     async def _read(self, response: aiohttp.ClientResponse, host: str) -> bytes:
         _refuse_compressed(response, host)

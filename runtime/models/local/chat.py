@@ -1,4 +1,4 @@
-"""Requests and replies in the form of llama.cpp's server.
+"""Requests in the form of llama.cpp's server.
 
 It is the API of OpenAI with some additions: https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md,
 `POST /v1/chat/completions`. A stream has `prompt_progress` while it reads the prompt (`return_progress`).
@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
-from msgspec import Struct
-from msgspec.structs import replace
 
-from runtime.models.openai_chat import ChatReading, message_json, tool_json
-from runtime.models.request import Message, Reply, Request
+from runtime.models.model import ModelRefused
+from runtime.models.openai_chat import message_json, tool_json
+from runtime.models.request import Request
 
+_GRAMMAR: Final = "%llguidance {}\nstart: %json"
+"""A grammar of one JSON Schema: https://github.com/ggml-org/llama.cpp/blob/master/docs/llguidance.md."""
 _BREAK: Final = "\u200b"
 _IN_ONE_LINE: Final = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 """White space of a reply that is held to a schema. A small model that may indent it repeats itself until it is cut off.
@@ -37,76 +38,54 @@ def as_text(control_tokens: Iterable[str]) -> Callable[[str], str]:
     return lambda text: pattern.sub(lambda found: found[0][0] + _BREAK + found[0][1:], text)
 
 
-def body(request: Request, clean: Callable[[str], str], grammar: Callable[[Mapping[str, Any]], str]) -> dict[str, Any]:
-    """Return the body of a streamed completion. `clean`: applied to the texts of messages and tools. `grammar`: returns
-    the grammar of a JSON schema. Raises ValueError for a type that JSON does not have."""
+def body(request: Request) -> dict[str, Any]:
+    """Return the body of a streamed completion. Raises ModelRefused for a type that JSON does not have."""
     found: dict[str, Any] = {
-        "messages": [_message(each, clean) for each in request.messages],
+        "messages": [message_json(each) for each in request.messages],
         "max_tokens": request.max_tokens,
         "temperature": request.temperature,
         "stream": True,
         "stream_options": {"include_usage": True},
+        # A part for each batch of the prompt: writing it shows that nobody waits any more.
         "return_progress": True,
     }
     if request.stop:
         found["stop"] = list(request.stop)
     if request.schema is not None:
         _check_types(request.schema)
-        found["grammar"] = grammar({**request.schema, "x-guidance": _IN_ONE_LINE})
+        schema = msgspec.json.encode({**request.schema, "x-guidance": _IN_ONE_LINE}).decode()
+        found["grammar"] = f"{_GRAMMAR} {schema}"
     if request.tools:
-        found["tools"] = [tool_json(replace(tool, description=clean(tool.description))) for tool in request.tools]
+        found["tools"] = [tool_json(tool) for tool in request.tools]
     if not request.reasoning:
         # Of no meaning to a chat template without such a choice.
         found["chat_template_kwargs"] = {"enable_thinking": False}
     return found
 
 
+def harmless(body: dict[str, Any], clean: Callable[[str], str]) -> dict[str, Any]:
+    """Return the body of a completion whose texts were given to `clean`. They have an encoding: JSON from outside may
+    contain half a surrogate pair."""
+
+    def cleaned(text: str | None) -> str | None:
+        return None if text is None else clean(text.encode("utf-8", "replace").decode())
+
+    found = {**body, "messages": [{**each, "content": cleaned(each["content"])} for each in body["messages"]]}
+    for message in found["messages"]:
+        for call in message.get("tool_calls", ()):
+            # As they are sent: an escape in the arguments could hide a control token.
+            call["function"]["arguments"] = cleaned(call["function"]["arguments"])
+    for tool in found.get("tools", ()):
+        tool["function"]["description"] = cleaned(tool["function"]["description"])
+    return found
+
+
 def _check_types(schema: object) -> None:
-    """Raise ValueError for a type that JSON does not have: llama.cpp would not hold the reply to such a schema."""
+    """Raise ModelRefused for a type that JSON does not have: llama.cpp would not hold the reply to such a schema."""
     if isinstance(schema, Mapping):
         types = schema.get("type", [])
         for each in [types] if isinstance(types, str) else types if isinstance(types, list) else []:
             if each not in _TYPES:
-                raise ValueError(f"JSON has no type {each!r}")
+                raise ModelRefused(f"the model local refuses the request: JSON has no type {each!r}")
     for inner in schema.values() if isinstance(schema, Mapping) else schema if isinstance(schema, list) else ():
         _check_types(inner)
-
-
-def _message(message: Message, clean: Callable[[str], str]) -> dict[str, Any]:
-    told = message_json(replace(message, text=clean(message.text)))
-    for call in told.get("tool_calls", ()):
-        # As they are sent: an escape in the arguments could hide a control token.
-        call["function"]["arguments"] = clean(call["function"]["arguments"])
-    return told
-
-
-class Refusal(Struct):
-    """An error of the server. `type` is `exceed_context_size_error` for a request that is too long."""
-
-    message: str = "unknown error"
-    code: int = 500
-    type: str = ""
-
-
-class ReplyBuilder:
-    """A reply, built from the chunks of a stream. `error`: what the server sent instead of the rest."""
-
-    def __init__(self) -> None:
-        self.error: Refusal | None = None
-        self._reading = ChatReading()
-
-    @property
-    def complete(self) -> bool:
-        """True after the chunk that says why the reply ended."""
-        return self._reading.complete
-
-    def add(self, chunk: Any) -> str:
-        """Add a chunk, and return its part of the text. Raises ValueError."""
-        if isinstance(chunk, dict) and chunk.get("error"):
-            self.error = msgspec.convert(chunk["error"], Refusal)
-            return ""
-        return self._reading.feed(chunk)
-
-    def reply(self) -> Reply:
-        """Return the reply of what was added."""
-        return self._reading.whole()

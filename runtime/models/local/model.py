@@ -4,36 +4,42 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Mapping, Sequence
+import re
+from collections.abc import AsyncGenerator, Mapping, Sequence, Set
 from contextlib import aclosing
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
-
-from msgspec.structs import replace
+from typing import Any, ClassVar, Final
 
 from runtime import extras
 from runtime.clock import SYSTEM, Clock
 from runtime.errors import UsageError
+from runtime.models.local.chat import body
 from runtime.models.local.model_file import ModelFile, packaged, read_model_file
 from runtime.models.local.options import LocalOptions
+from runtime.models.local.process import SERVER
 from runtime.models.local.runner import Runner
 from runtime.models.model import ModelRefused, ModelUnavailable, NoSuchModel, Problem, Window
-from runtime.models.reachability import Reachability, WatchedModel
-from runtime.models.request import Reply, Request
+from runtime.models.openai_chat import ChatReading
+from runtime.models.remote import RemoteModel
+from runtime.models.request import Request
+from runtime.outbound.http import CallFailed
+from runtime.outbound.model_service import Refusal
 
 LIBRARY: Final = "xllamacpp"
 
 
-class LocalModel(WatchedModel):
-    """A GGUF file. A worker process loads it for the first request; opening it only reads the file's header."""
+class LocalModel(RemoteModel):
+    """A GGUF file. A worker process, which is the service, loads it for the first request; opening it only reads the
+    file's header."""
 
     name = "local"
-    holds_schema = True
     schema_in_prompt = False
+    _optional: ClassVar[Mapping[str, re.Pattern[str]]] = {}
+    _schema_parameter = "grammar"
 
     def __init__(self, file: ModelFile, options: LocalOptions, *, clock: Clock = SYSTEM) -> None:
-        self.model = file.name
+        super().__init__(file.name, "llama.cpp", options.timeout.total_seconds(), clock=clock)
         self.native_calls = file.calls
         self._file = file
         trained = file.trained or options.context
@@ -41,7 +47,6 @@ class LocalModel(WatchedModel):
             self._window = Window(trained, "service")
         else:
             self._window = Window(options.context, "program" if "context" in options.model_fields_set else "default")
-        self._reachability = Reachability(clock)
         self._runner = Runner(
             file,
             window=self._window.tokens,
@@ -50,25 +55,6 @@ class LocalModel(WatchedModel):
             timeout=options.timeout,
         )
 
-    async def reply(self, request: Request) -> Reply:
-        async with aclosing(self.stream(request)) as parts:
-            async for part in parts:
-                if isinstance(part, Reply):
-                    return part
-        raise ModelUnavailable("the model local gave no reply")
-
-    async def stream(self, request: Request) -> AsyncGenerator[str | Reply, None]:
-        if self.model != self._file.name:
-            raise NoSuchModel(f"the model local has no {self.model}", hint=f"its file is {self._file.path}")
-        try:
-            async with aclosing(self._runner.stream(_encodable(request))) as parts:
-                async for part in parts:
-                    yield part
-        except ModelUnavailable as error:
-            if not self._runner.loaded:
-                self._reachability.note(Problem.of(error))
-            raise
-
     async def problem(self) -> Problem | None:
         return None if self._runner.loaded else await super().problem()
 
@@ -76,17 +62,44 @@ class LocalModel(WatchedModel):
     def known_problem(self) -> Problem | None:
         return None if self._runner.loaded else super().known_problem
 
+    async def reachable(self) -> bool:
+        return await self.problem() is None
+
     async def window(self) -> Window | None:
         return self._window
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int] | None:
         try:
-            return await self._runner.count_tokens([_text(each) for each in texts])
-        except (ModelUnavailable, ModelRefused):
+            return await self._runner.count_tokens([each.encode("utf-8", "replace").decode() for each in texts])
+        except (ModelUnavailable, ModelRefused, CallFailed):
             return None
 
     async def close(self) -> None:
         await self._runner.close()
+
+    async def _lines(self, sent: dict[str, Any]) -> AsyncGenerator[bytes, None]:
+        if self.model != self._file.name:
+            raise NoSuchModel(f"the model local has no {self.model}", hint=f"its file is {self._file.path}")
+        try:
+            async with aclosing(self._runner.lines(sent)) as lines:
+                async for line in lines:
+                    yield line
+        except ModelUnavailable as error:
+            if not self._runner.loaded:
+                self._reachability.note(Problem.of(error))
+            raise
+
+    def _address(self) -> tuple[str, dict[str, str]]:
+        return SERVER, {}
+
+    def _body(self, request: Request, unknown: Set[str], *, stream: bool) -> dict[str, Any]:
+        return body(request)
+
+    def _reading(self) -> ChatReading:
+        return ChatReading()
+
+    def _refused(self, failure: CallFailed) -> Refusal:
+        return Refusal(f"the model local refuses the request: {failure.detail}", failure.hint)
 
     async def _look(self) -> Problem | None:
         return await asyncio.to_thread(_problem_of, self._file.path)
@@ -127,12 +140,3 @@ def _problem_of(path: Path) -> Problem | None:
 
 def _processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _encodable(request: Request) -> Request:
-    """Return the request with texts that have an encoding: JSON from outside may contain half a surrogate pair."""
-    return replace(request, messages=tuple(replace(message, text=_text(message.text)) for message in request.messages))
-
-
-def _text(text: str) -> str:
-    return text.encode("utf-8", "replace").decode()

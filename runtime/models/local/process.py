@@ -4,32 +4,35 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 import os
 import shutil
 import signal
+import socket
 import tempfile
 from asyncio.subprocess import Process
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, aclosing
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
 import msgspec
 
-from runtime.models.local import protocol
-from runtime.models.model import ModelRefused, ModelUnavailable, WindowExceeded
-from runtime.models.request import Reply, Request
-from runtime.workers.frames import TooLong
+from runtime.models.local.chat import as_text, harmless
+from runtime.models.local.worker import SOCKET, Start
+from runtime.models.model import ModelUnavailable
+from runtime.outbound.http import CallFailed, HttpCaller
 from runtime.workers.process import start_worker
 
 CANCEL_SECONDS: Final = 30.0
 """Seconds after which a worker that does not stop a cancelled answer is killed."""
+SERVER: Final = "http://llama.cpp"
+"""The address of the worker's server. Its name is that in messages; the connection is to the socket."""
 _EXIT_SECONDS: Final = 5.0
-_SOCKET: Final = "model.sock"
-
-Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
-_DISCONNECTED: Final = (EOFError, OSError, msgspec.DecodeError, TooLong)
-"""What reading from a worker raises that has ended, or sends something else than messages."""
+_UNLIMITED_SECONDS: Final = 86_400.0
+"""Seconds of a call: `Runner` has the limits, which are shorter."""
+_LAST: Final = b"[DONE]"
+_NOT_LOADED: Final = "error loading model: "
+"""The words of the library before the reason: each line is time, level, function and message."""
 
 
 class WorkerProcess:
@@ -39,179 +42,141 @@ class WorkerProcess:
     of its own, and ends with the daemon. If it ends by itself, `alive` is False and every open request fails.
     """
 
-    def __init__(self, process: Process, streams: Streams, folder: Path, errors: BinaryIO) -> None:
+    def __init__(self, process: Process, errors: BinaryIO, caller: HttpCaller) -> None:
         self._process = process
-        self._reader, self._writer = streams
-        self._folder = folder
         self._errors = errors
-        self._ids = itertools.count(1)
-        # Requests that the worker has not ended. None: the worker has ended instead.
-        self._open: dict[int, asyncio.Queue[protocol.FromWorker | None]] = {}
-        self._cancelled: dict[int, asyncio.TimerHandle] = {}
-        self._reading: asyncio.Task[None] | None = None
+        self._caller = caller
+        self._clean: Callable[[str], str] = str
+        self._cancelled: set[asyncio.Task[None]] = set()
+        """Waits for the worker to stop cancelled answers."""
+        self._resources = AsyncExitStack()
         self._killed = False
-        self.alive = True
+
+    @property
+    def alive(self) -> bool:
+        """False if the process has ended, or no other request is sent to it."""
+        return self._process.returncode is None and not self._killed
 
     @classmethod
     async def start(cls, path: Path, window: int, threads: int) -> WorkerProcess:
         """Start a process and load the model. Raises ModelUnavailable. If this is cancelled, the process ends."""
-        folder = Path(tempfile.mkdtemp(prefix="symbiont-model-"))
-        errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
-        try:
-            process, streams = await _spawn(folder, errors)
-        except BaseException:
-            errors.close()
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
-        worker = cls(process, streams, folder, errors)
-        try:
-            start = protocol.Start(path=str(path), window=window, threads=threads, socket=_SOCKET, parent=os.getpid())
-            await worker._load(start)
-        except BaseException:
-            await worker.close()
-            raise
+        async with AsyncExitStack() as resources:
+            folder = Path(tempfile.mkdtemp(prefix="symbiont-model-"))
+            resources.callback(shutil.rmtree, folder, ignore_errors=True)
+            errors = resources.enter_context(tempfile.TemporaryFile("a+b"))  # noqa: SIM115 - closed with the process
+            try:
+                process, channel = await start_worker("runtime.models.local.worker", folder, errors)
+            except OSError as error:
+                raise ModelUnavailable(f"the worker of the model local cannot be started: {error.strerror}") from None
+            resources.callback(channel.close)
+            caller = HttpCaller(socket=_reachable(folder, resources) / SOCKET)
+            resources.push_async_callback(caller.close)
+            worker = cls(process, errors, caller)
+            resources.push_async_callback(worker._stop)
+            await worker._load(channel, Start(path=str(path), window=window, threads=threads, parent=os.getpid()))
+            worker._resources = resources.pop_all()
         return worker
 
-    async def stream(self, request: Request) -> AsyncGenerator[str | Reply, None]:
-        """Yield the parts of the reply's text, then the reply. Closing the generator cancels the request. Raises
-        ModelUnavailable, ModelRefused."""
-        number = next(self._ids)
-        content = _encoded(protocol.Ask(number, request))
-        answers = self._opened(number)
+    async def lines(self, body: dict[str, Any]) -> AsyncGenerator[bytes, None]:
+        """Yield the lines of the answer to a streamed completion. Closing the generator cancels the request. Raises
+        ModelUnavailable if the process ends, CallFailed."""
+        answered = False
+        calling = self._caller.post_lines(
+            f"{SERVER}/v1/chat/completions",
+            harmless(body, self._clean),
+            part_seconds=_UNLIMITED_SECONDS,
+            timeout_seconds=_UNLIMITED_SECONDS,
+        )
         try:
-            await self._send(content)
-            while isinstance(answer := await answers.get(), protocol.Part):
-                yield answer.text
-            if not isinstance(answer, protocol.ReplyEnd):
-                raise self._failure(answer)
-            yield answer.reply
+            async with aclosing(calling) as lines:
+                async for line in lines:
+                    answered = answered or line.endswith(_LAST)
+                    yield line
+        except CallFailed as failure:
+            answered = True
+            await self._raise_ended(failure)
+            raise
         finally:
-            if self._open.pop(number, None) is not None and self.alive:
-                self._cancel(number)
+            if not answered and self.alive:
+                self._cancel()
+            with contextlib.suppress(ValueError):  # closed
+                self._errors.truncate(0)
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Return the tokens of each text. Raises ModelUnavailable."""
-        number = next(self._ids)
-        content = _encoded(protocol.Count(number, list(texts)))
-        answers = self._opened(number)
-        try:
-            await self._send(content)
-            answer = await answers.get()
-        finally:
-            self._open.pop(number, None)
-        if not isinstance(answer, protocol.TokenCounts):
-            raise self._failure(answer)
-        return answer.tokens
+        """Return the tokens of each text; a control token in it counts as text, as in a message. Raises
+        ModelUnavailable, CallFailed."""
+        return [len((await self._tokenized(text))["tokens"]) for text in texts]
 
     async def close(self) -> None:
         """End the process, and with it every open request. It has nothing to finish, so it is killed."""
-        await self._stop()
-        self._writer.close()
-        if self._reading is not None:
-            await self._reading
-        self._errors.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        await self._resources.aclose()
 
-    async def _load(self, start: protocol.Start) -> None:
+    async def _tokenized(self, text: str) -> Mapping[str, Any]:
+        asked = {"content": text, "add_special": False, "parse_special": False}
         try:
-            await self._write(protocol.TO_WORKER.encode(start))
-            loaded = await protocol.FROM_WORKER.read(self._reader)
-        except _DISCONNECTED:
-            await self._exited()
-            raise self._ended("while it loaded the model") from None
-        if isinstance(loaded, protocol.NotLoaded):
-            raise ModelUnavailable(f"the model local cannot load {start.path}: {loaded.reason}")
-        self._reading = asyncio.create_task(self._read(), name=f"model local: worker {self._process.pid}")
+            found: Mapping[str, Any] = await self._caller.post_json(
+                f"{SERVER}/tokenize", asked, timeout_seconds=_UNLIMITED_SECONDS, tries=1
+            )
+        except CallFailed as failure:
+            await self._raise_ended(failure)
+            raise
+        return found
 
-    async def _read(self) -> None:
-        """Deliver the worker's messages until it ends."""
+    async def _load(self, channel: socket.socket, start: Start) -> None:
+        loop, received = asyncio.get_running_loop(), bytearray()
+        with contextlib.suppress(OSError):
+            await loop.sock_sendall(channel, msgspec.json.encode(start) + b"\n")
+            while not received.endswith(b"\n") and (part := await loop.sock_recv(channel, 1 << 16)):
+                received += part
+        if not received.endswith(b"\n"):
+            await self._exited()
+            _, not_loaded, reason = _text(self._errors).partition(_NOT_LOADED)
+            if not_loaded or (self._process.returncode or 0) > 0:
+                reason = reason.partition("\n")[0].strip() or _last_line(self._errors)
+                raise ModelUnavailable(f"the model local cannot load {start.path}: {reason}")
+            raise self._ended("while it loaded the model")
+        self._clean = as_text(msgspec.json.decode(received, type=list[str]))
+
+    def _cancel(self) -> None:
+        """Kill the worker if it does not go on to other requests. It notices by itself that nobody reads an answer."""
+        task = asyncio.create_task(self._wait_for_stop(), name=f"model local: cancel in {self._process.pid}")
+        self._cancelled.add(task)
+        task.add_done_callback(self._cancelled.discard)
+
+    async def _wait_for_stop(self) -> None:
         try:
-            while True:
-                message = await protocol.FROM_WORKER.read(self._reader)
-                if isinstance(message, protocol.ModelLoaded | protocol.NotLoaded):
-                    continue
-                self._deliver(message)
-        except _DISCONNECTED:
-            pass
-        finally:
-            await self._exited()
-            self._fail_open()
+            # Answered between two tokens, or two batches of a prompt.
+            await self._caller.get_json(f"{SERVER}/slots", timeout_seconds=CANCEL_SECONDS)
+        except CallFailed:
+            self._kill()
 
-    def _deliver(self, message: protocol.Answer) -> None:
-        if message.id in self._open:
-            self._open[message.id].put_nowait(message)
-        if not isinstance(message, protocol.Part):
-            self._open.pop(message.id, None)
-            if message.id in self._cancelled:
-                self._cancelled.pop(message.id).cancel()
-
-    def _fail_open(self) -> None:
-        for answers in self._open.values():
-            answers.put_nowait(None)
-        self._open.clear()
-        for timer in self._cancelled.values():
-            timer.cancel()
-        self._cancelled.clear()
-
-    async def _send(self, content: bytes) -> None:
-        """Raises ModelUnavailable if the worker has ended."""
-        try:
-            await self._write(content)
-        except OSError:
-            await self._exited()
-            raise self._ended("before it got the request") from None
-
-    async def _write(self, content: bytes) -> None:
-        self._writer.write(content)
-        await self._writer.drain()
-
-    def _opened(self, number: int) -> asyncio.Queue[protocol.FromWorker | None]:
-        answers = asyncio.Queue[protocol.FromWorker | None]()
-        if self.alive:
-            self._open[number] = answers
-        else:
-            answers.put_nowait(None)
-        return answers
-
-    def _cancel(self, number: int) -> None:
-        """Tell the worker that nobody waits for this answer. One that does not stop is killed."""
-        self._writer.write(protocol.TO_WORKER.encode(protocol.Cancel(number)))
-        self._cancelled[number] = asyncio.get_running_loop().call_later(CANCEL_SECONDS, self._abandon)
-
-    def _abandon(self) -> None:
-        """Kill the process: no other request is sent to it."""
-        self.alive = False
+    def _kill(self) -> None:
         # A second signal could meet a process that has ended, and asyncio would lose its exit code.
-        if not self._killed:
+        if self.alive:
             self._killed = True
             with contextlib.suppress(ProcessLookupError):
                 self._process.kill()
 
+    async def _stop(self) -> None:
+        """Kill the process, and wait for its end."""
+        self._kill()
+        await self._process.wait()
+        await asyncio.gather(*self._cancelled)
+
     async def _exited(self) -> None:
-        """Wait for the end of a process that has closed its connection. One that goes on is killed."""
-        self.alive = False
+        """Wait for the end of a process that has closed a connection. One that goes on is killed."""
         try:
             async with asyncio.timeout(_EXIT_SECONDS):
                 await self._process.wait()
         except TimeoutError:
-            await self._stop()
+            self._kill()
+            await self._process.wait()
 
-    async def _stop(self) -> None:
-        """Kill the process, and wait for its end."""
-        if self._process.returncode is None:
-            self._abandon()
-        self.alive = False
-        await self._process.wait()
-
-    def _failure(self, answer: protocol.FromWorker | None) -> Exception:
-        match answer:
-            case protocol.Failed(reason="window", message=message):
-                return WindowExceeded(f"the model local: {message}")
-            case protocol.Failed(reason="refused", message=message):
-                return ModelRefused(f"the model local refuses the request: {message}")
-            case protocol.Failed(message=message):
-                return ModelUnavailable(f"the model local failed: {message}")
-        return self._ended("before it answered")
+    async def _raise_ended(self, failure: CallFailed) -> None:
+        """Raise ModelUnavailable if there was no answer, which only a process that has ended gives."""
+        if failure.status is None:
+            await self._exited()
+            raise self._ended("before it answered") from None
 
     def _ended(self, when: str) -> ModelUnavailable:
         """Return the error for a process that has ended, with its last line of output."""
@@ -222,32 +187,22 @@ class WorkerProcess:
         )
 
 
-async def _spawn(folder: Path, errors: BinaryIO) -> tuple[Process, Streams]:
-    """Start a worker, and return the streams of the socket to it. Raises ModelUnavailable."""
-    try:
-        process, channel = await start_worker("runtime.models.local.worker", folder, errors)
-    except OSError as error:
-        raise ModelUnavailable(f"the worker of the model local cannot be started: {error.strerror}") from None
-    try:
-        return process, await asyncio.open_unix_connection(sock=channel)
-    except BaseException:
-        channel.close()
-        process.kill()
-        await process.wait()
-        raise
+def _reachable(folder: Path, resources: AsyncExitStack) -> Path:
+    """Return a short path of a folder, where there is one: that of a socket has at most 107 bytes (unix(7))."""
+    descriptors = Path("/proc/self/fd")
+    if not descriptors.is_dir():
+        return folder
+    descriptor = os.open(folder, os.O_RDONLY)
+    resources.callback(os.close, descriptor)
+    return descriptors / str(descriptor)
 
 
-def _encoded(message: protocol.ToWorker) -> bytes:
-    try:
-        return protocol.TO_WORKER.encode(message)
-    except TooLong:
-        raise WindowExceeded("the request to the model local is too long to be sent") from None
+def _text(errors: BinaryIO) -> str:
+    with contextlib.suppress(OSError, ValueError):
+        errors.seek(max(0, errors.seek(0, os.SEEK_END) - (1 << 16)))
+        return errors.read().decode("utf-8", "replace")
+    return ""
 
 
 def _last_line(errors: BinaryIO) -> str:
-    with contextlib.suppress(OSError, ValueError):
-        size = errors.seek(0, os.SEEK_END)
-        errors.seek(max(0, size - 4096))
-        lines = errors.read().decode("utf-8", "replace").splitlines()
-        return next((line.strip()[:300] for line in reversed(lines) if line.strip()), "")
-    return ""
+    return next((line.strip()[:300] for line in reversed(_text(errors).splitlines()) if line.strip()), "")

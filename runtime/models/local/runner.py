@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from datetime import timedelta
+from typing import Any
 
 from dslc.blocks.values.quantity import format_duration
 from runtime.models.local.model_file import ModelFile, read_model_file
 from runtime.models.local.process import WorkerProcess
 from runtime.models.model import ModelUnavailable
-from runtime.models.request import Reply, Request
 
 
 class Runner:
@@ -37,18 +37,19 @@ class Runner:
         """True if the model is in memory."""
         return self._worker is not None and self._worker.alive
 
-    async def stream(self, request: Request) -> AsyncGenerator[str | Reply, None]:
-        """Yield the parts of the reply's text, then the reply. Closing the generator cancels the request. Raises
-        ModelUnavailable, ModelRefused."""
+    async def lines(self, body: dict[str, Any]) -> AsyncGenerator[bytes, None]:
+        """Yield the lines of the answer to a streamed completion. Closing the generator cancels the request. Raises
+        ModelUnavailable, ModelRefused, CallFailed."""
         with self._in_use():
             async with self._turn:
                 deadline = asyncio.get_running_loop().time() + self._timeout
-                async with aclosing(self._parts(request, deadline)) as parts:
-                    async for part in parts:
-                        yield part
+                async with aclosing(self._lines(body, deadline)) as lines:
+                    async for line in lines:
+                        yield line
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Return the tokens of each text; does not wait for requests. Raises ModelUnavailable, ModelRefused."""
+        """Return the tokens of each text; does not wait for requests. Raises ModelUnavailable, ModelRefused,
+        CallFailed."""
         with self._in_use():
             try:
                 async with asyncio.timeout(self._timeout):
@@ -66,18 +67,18 @@ class Runner:
         self._let_go()
         await asyncio.gather(*self._ending)
 
-    async def _parts(self, request: Request, deadline: float) -> AsyncGenerator[str | Reply, None]:
-        # A timeout around the whole loop would also count the time in which the consumer of a part works.
+    async def _lines(self, body: dict[str, Any], deadline: float) -> AsyncGenerator[bytes, None]:
+        # A timeout around the whole loop would also count the time in which the consumer of a line works.
         try:
             async with asyncio.timeout_at(deadline):
                 worker = await self._loaded()
-            async with aclosing(worker.stream(request)) as parts:
+            async with aclosing(worker.lines(body)) as lines:
                 while True:
                     async with asyncio.timeout_at(deadline):
-                        part = await anext(parts, None)
-                    if part is None:
+                        line = await anext(lines, None)
+                    if line is None:
                         return
-                    yield part
+                    yield line
         except TimeoutError:
             raise self._late() from None
 

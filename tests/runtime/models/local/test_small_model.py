@@ -15,7 +15,6 @@ import pytest
 from dslc.blocks.variant import Variant
 from runtime.errors import UsageError
 from runtime.models import open_model
-from runtime.models.local import protocol
 from runtime.models.local.model import LIBRARY, LocalModel, open_local
 from runtime.models.local.model_file import SUFFIX
 from runtime.models.model import ModelRefused, NoSuchModel, Window, WindowExceeded
@@ -137,17 +136,6 @@ async def test_a_request_that_is_too_long_is_refused_with_both_numbers() -> None
         await model.reply(asked("word " * 2000))
     assert (await model.reply(asked("Hi", max_tokens=2))).text
     await model.close()
-
-
-@LONG
-async def test_a_request_that_cannot_be_sent_is_too_long(model: LocalModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    await model.count_tokens([])
-    monkeypatch.setattr(protocol.TO_WORKER, "_most", 1000)
-    with pytest.raises(WindowExceeded):
-        await model.reply(asked("word " * 2000))
-    assert model._runner._worker is not None
-    assert model._runner._worker._cancelled == {}
-    assert (await model.reply(asked("Hi", max_tokens=2))).text
 
 
 @LONG
