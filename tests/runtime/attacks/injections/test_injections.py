@@ -8,17 +8,14 @@ import re
 from collections import Counter
 from typing import Any
 
-import pytest
-
+from tests.cases import each_case
 from tests.runtime.attacks.injections.conftest import Attacked
 from tests.runtime.attacks.injections.payloads import PAYLOADS, VECTORS, Payload
 from tests.runtime.attacks.injections.victim import LISTED, SERVED
 from tests.runtime.attacks.wire import check_unharmed
 
-EACH = pytest.mark.parametrize("payload", [pytest.param(each, id=each.name) for each in PAYLOADS])
-FENCED = pytest.mark.parametrize(
-    "payload", [pytest.param(each, id=each.name) for each in PAYLOADS if each.where not in {"mcp", "message"}]
-)
+EACH = each_case("payload", PAYLOADS)
+FENCED = each_case("payload", [each for each in PAYLOADS if each.where not in {"mcp", "message"}])
 """A person's own messages, and the descriptions that a person approved, are not data."""
 HANDLED = frozenset({"find_tool", "done"})
 """Calls that the loop handles itself."""
@@ -119,10 +116,7 @@ def test_no_secret_is_in_the_events(attacked: Attacked) -> None:
     assert {what for what, secret in attacked.victim.secrets.items() if secret in text} == set()
 
 
-def test_no_secret_is_in_the_log(attacked: Attacked) -> None:
+def test_the_daemon_is_unharmed_and_no_secret_is_in_its_log(attacked: Attacked) -> None:
+    check_unharmed(attacked.victim.daemon)
     log = attacked.victim.daemon.log.read_text()
     assert {what for what, secret in attacked.victim.secrets.items() if secret in log} == set()
-
-
-def test_the_daemon_is_unharmed(attacked: Attacked) -> None:
-    check_unharmed(attacked.victim.daemon)
