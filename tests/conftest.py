@@ -80,7 +80,9 @@ _ON_BOTH = (
     "tests/runtime/threads/test_change_log.py",
     "tests/runtime/threads/test_run_log.py",
     "tests/runtime/threads/turns/",
-    "tests/runtime/webhooks/deliveries/",
+    "tests/runtime/webhooks/deliveries/test_concurrency.py",
+    "tests/runtime/webhooks/deliveries/test_inbox.py",
+    "tests/runtime/webhooks/deliveries/test_redelivery.py",
     "tests/runtime/webhooks/receiving/test_admission.py",
 )
 

@@ -88,9 +88,9 @@ async def test_what_is_kept_of_a_removed_user_is_sealed_with_the_owners_key(
 async def test_a_pass_goes_on_where_a_killed_one_was(
     database: Database, work: Resealing, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(resealing, "PAGE", 3)
-    monkeypatch.setattr(resealing, "BATCH", 2)
-    await database.transact(lambda connection: fill(connection, database.keys, dict.fromkeys(range(10), "ada")))
+    monkeypatch.setattr(resealing, "PAGE", 2)
+    monkeypatch.setattr(resealing, "BATCH", 1)
+    await database.transact(lambda connection: fill(connection, database.keys, dict.fromkeys(range(3), "ada")))
     before = await opened(database)
     database.keys.rotate(["ada"], milliseconds(clock))
     clock.advance(1)

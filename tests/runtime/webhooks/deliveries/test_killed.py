@@ -11,18 +11,16 @@ from runtime.database.connection import Database
 from runtime.database.schema import bodies, deliveries
 from runtime.database.sealed import Seal
 from runtime.webhooks.deliveries.stored_request import body_of
-from tests.lanes import repeated
+from tests.lanes import EFFORT, LONG
 from tests.runtime.webhooks.candidates import rows
 
 ROOT = Path(__file__).parents[4]
 
 
-@repeated("rounds", 1, 10)
-async def test_everything_acknowledged_is_there_after_kill_9(
-    database_url: str, master_key: MasterKey, rounds: int
-) -> None:
+@LONG
+async def test_everything_acknowledged_is_there_after_kill_9(database_url: str, master_key: MasterKey) -> None:
     acknowledged: set[str] = set()
-    for round_number in range(1, rounds + 1):
+    for round_number in range(1, 11 if EFFORT > 1 else 3):
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "tests.runtime.webhooks.admitter", database_url),
             cwd=ROOT,
