@@ -8,7 +8,7 @@
 - `v1=junk` added or reordered to pass as a new request: `test_replays`
 - percent-encoded, doubled and dotted paths: `test_paths`
 - two framings in one request, bodies that inflate: `test_framing`, and `tests.runtime.http` for the public listener
-- spoofed X-Forwarded-For: `test_tokens`, and `tests.runtime.webhooks.receiving.test_client_address`
+- spoofed X-Forwarded-For: `test_tokens`, and `tests.runtime.webhooks.receiving.test_addresses`
 - line ends and escape sequences in the log: `test_escapes`
 - challenges echoed as a page: `test_challenges`
 - fuzz of every route: `test_fuzz`; parameters of every operation: `test_injection`

@@ -1,21 +1,27 @@
-"""Users have ids, which are never reused, and names, which are free again after removal."""
+"""Users have ids, which are never reused, and names; their settings; and the deletion of all that is theirs."""
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, func, insert, select
 
 from runtime.crypto import SealedBytes
+from runtime.database import bulk
 from runtime.database import schema as tables
 from runtime.database.connection import Database
 from runtime.database.drivers import sqlite
+from runtime.database.schema import kv, kv_tags, metadata, task_changes, task_tags, tasks, user_storage
 from runtime.errors import UsageError
-from runtime.identity import belongings, users
+from runtime.identity import belongings, user_settings, users
+from runtime.identity.belongings import delete_rows
+from runtime.identity.user_settings import UserSettings, UserSettingsStore
 from tests.clocks import ManualClock, until
 from tests.conftest import KEY
+from tests.runtime.database.keys.sealed_rows import fill
 
 
 async def test_a_new_user_of_a_name_has_another_id(database: Database) -> None:
@@ -133,3 +139,77 @@ async def test_keys_are_needed_of_users_and_of_removed_ones_of_whom_something_is
         return users.removals(connection, {ada, bob, carl, "nobody"})
 
     assert await database.transact(change) == {bob: None, carl: "owner", "nobody": None}
+
+
+ROWS = {1: "ada", 2: "ada", 3: "ada", 4: "ada", 5: "ada", 6: "bob", 7: "bob"}
+STORED = (kv, kv_tags, task_changes, task_tags, tasks, user_storage)
+
+
+def _fill(connection: Connection, database: Database) -> None:
+    """Insert rows into every table of what users store; each key and task has two tags."""
+    fill(connection, database.keys, ROWS, tables=(kv, tasks, task_changes, user_storage))
+    for number, user in ROWS.items():
+        codes = [(user, f"{number} {each}".encode(), f"id {number}") for each in "ab"]
+        bulk.insert(connection, kv_tags, ("user_id", "code", "kv_id"), codes)
+        tags = [(user, each, f"id {number}", "pending") for each in "ab"]
+        bulk.insert(connection, task_tags, ("user_id", "tag", "task_id", "status"), tags)
+
+
+async def _count(database: Database, user: str) -> dict[str, int]:
+    async with database.read() as connection:
+        return {
+            table.name: await connection.scalar(select(func.count()).select_from(table).where(table.c.user_id == user))
+            or 0
+            for table in STORED
+        }
+
+
+async def test_what_users_store_is_deleted_in_parts_and_that_of_others_stays(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(belongings, "CHUNK", 2)
+    await database.transact(lambda connection: _fill(connection, database))
+    before = await _count(database, "bob")
+    assert (before["kv"], before["kv_tags"], before["user_storage"]) == (2, 4, 1)
+    counts, running = await delete_rows(database, "ada")
+    assert counts == {
+        "kv": 5, "kv_tags": 10, "task_changes": 5, "task_tags": 10, "tasks": 5, "user_storage": 1
+    }  # fmt: skip
+    assert not running
+    assert await _count(database, "ada") == dict.fromkeys(before, 0)
+    assert await _count(database, "bob") == before
+
+
+async def test_a_table_that_is_to_be_kept_keeps_its_rows(database: Database) -> None:
+    await database.transact(lambda connection: _fill(connection, database))
+    counts, _ = await delete_rows(database, "ada", kept=(user_storage,))
+    assert "user_storage" not in counts
+    assert (await _count(database, "ada"))["user_storage"] == 1
+    assert await delete_rows(database, "ada") == ({"user_storage": 1}, False)
+
+
+def test_every_table_with_rows_of_users_is_deleted_from() -> None:
+    of_users = {table.name for table in metadata.sorted_tables if "user_id" in table.c}
+    assert {table.name for table in belongings._ORDER} == of_users - {"users"}
+
+
+async def test_a_reading_that_a_change_overtakes_is_not_kept(
+    database: Database, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, read = UserSettingsStore(database, clock), user_settings.read_settings
+    was_read, goes_on = asyncio.Event(), asyncio.Event()
+
+    async def slow(database: Database, user_id: str) -> UserSettings:
+        found = await read(database, user_id)
+        was_read.set()
+        await goes_on.wait()
+        return found
+
+    await store.change("owner", {"tokens_per_day": 1})
+    monkeypatch.setattr(user_settings, "read_settings", slow)
+    reading = asyncio.create_task(store.of("owner"))
+    await was_read.wait()
+    await store.change("owner", {"tokens_per_day": 2})
+    goes_on.set()
+    assert (await reading).tokens_per_day == 1
+    assert (await store.of("owner")).tokens_per_day == 2

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +24,7 @@ from runtime.webhooks.deliveries.stored_request import body_of
 from runtime.webhooks.receiving.admission import Admission, Busy, Original, decide
 from runtime.webhooks.receiving.pending_delivery import prepare_delivery
 from tests.clocks import ManualClock, until
+from tests.lanes import EFFORT, LONG
 from tests.runtime.webhooks.candidates import BODY, candidate, cut_off, rows, verdicts
 
 
@@ -277,3 +280,35 @@ async def test_a_delivery_whose_commit_was_not_heard_of_is_accepted_once(
         [decision] = await database.transact(lambda connection: admission._admit(connection, [entry]))
         assert decision == Decision("accepted", entry.delivery_id)
     assert len(await rows(database, deliveries)) == 1
+
+
+ROOT = Path(__file__).parents[4]
+
+
+@LONG
+async def test_everything_acknowledged_is_there_after_kill_9(database_url: str, master_key: MasterKey) -> None:
+    acknowledged: set[str] = set()
+    for round_number in range(1, 11 if EFFORT > 1 else 3):
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "tests.runtime.webhooks.admitter", database_url),
+            cwd=ROOT,
+            stdout=asyncio.subprocess.PIPE,
+        )
+        assert process.stdout is not None
+        for _ in range(100 * round_number):
+            acknowledged.add((await process.stdout.readline()).decode().strip())
+        process.kill()
+        # Everything that it printed before it died was acknowledged, except a torn last line.
+        tail = (await process.stdout.read()).decode()
+        acknowledged.update(tail.splitlines() if tail.endswith("\n") else tail.splitlines()[:-1])
+        await process.wait()
+    database = await Database.open(database_url, master_key)
+    assert acknowledged <= {row.id for row in await rows(database, deliveries, "id")}
+    seal = Seal(database.keys, bodies.c.body)
+    whole = {
+        row.delivery_id
+        for row in await rows(database, bodies)
+        if body_of(seal.open(row.body, row=row.delivery_id), row.headers_size) == b"x" * 5000
+    }
+    assert whole == {row.id for row in await rows(database, deliveries, "id")}
+    await database.close()

@@ -13,6 +13,8 @@ from runtime.webhooks.providers.office import escaped, signed_url
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.refusal import RefusedRequest
 from runtime.webhooks.request.request import WebhookRequest
+from runtime.webhooks.verification.verifier import VerifiedRequest
+from tests.clocks import START
 from tests.signatures import matched, prepare, sign, sign_request, verify
 
 NOW = 1_700_000_000
@@ -304,3 +306,64 @@ def test_a_batch_is_told_apart_by_all_that_is_in_it() -> None:
 def test_a_body_too_deep_to_hold_a_proof_is_said_to_be(provider: str, secret: str) -> None:
     with pytest.raises(ValueError, match="nested too deeply"):
         sign_request(provider, secret, b"[" * 50_000, now=NOW, delivery_id="d")
+
+
+BOX_SECRET = "0123456789abcdef"
+
+
+def test_a_body_of_ascii_has_no_second_form_under_the_same_signature() -> None:
+    sent = json.dumps({"id": "1", "trigger": "FILE.UPLOADED", "source": {"name": "a\\b"}}).encode()
+    shorter = sent.replace(b"\\\\", b"\\")
+    assert json.loads(shorter) != json.loads(sent)
+    headers = Headers(sign("box", BOX_SECRET, sent, now=START, delivery_id="1"))
+    verifier = prepare("box", [BOX_SECRET])
+    verifier.check(WebhookRequest(headers, sent), START)
+    with pytest.raises(RefusedRequest, match="signature_mismatch"):
+        verifier.check(WebhookRequest(headers, shorter), START)
+
+
+PAID_AT = 1_704_908_010
+ORDER = b'{"id": 12345, "type": "order", "action": "order.processed", "data": {"id": "ORD01JQ"}}'
+
+
+def mercado_pago(
+    manifest: str, query: str, *, ts: str = str(PAID_AT), body: bytes = ORDER, request: str = "r-1"
+) -> VerifiedRequest:
+    mac = hmac.new(b"s", manifest.encode(), "sha256").hexdigest()
+    sent = [("x-signature", f"ts={ts},v1={mac}"), *([("x-request-id", request)] if request else [])]
+    return verify("mercado-pago", ["s"], sent, body, now=PAID_AT, query=query)
+
+
+def test_the_id_of_the_query_is_signed_in_lower_case_or_as_it_was_sent() -> None:
+    for identity in ("ord01jq", "ORD01JQ"):
+        verified = mercado_pago(f"id:{identity};request-id:r-1;ts:{PAID_AT};", "data.id=ORD01JQ&type=order")
+        assert (verified.event, verified.delivery_id, verified.timestamp) == ("order.processed", "12345", PAID_AT)
+
+
+def test_the_time_may_be_in_milliseconds() -> None:
+    assert (
+        mercado_pago(f"id:ord01jq;request-id:r-1;ts:{PAID_AT}123;", "data.id=ORD01JQ", ts=f"{PAID_AT}123").timestamp
+        == PAID_AT
+    )
+    with pytest.raises(RefusedRequest, match="stale"):
+        mercado_pago("id:ord01jq;request-id:r-1;ts:1600000000;", "data.id=ORD01JQ", ts="1600000000")
+
+
+def test_a_pair_without_a_value_is_left_out() -> None:
+    assert mercado_pago(f"request-id:r-1;ts:{PAID_AT};", "type=order").mac
+    assert mercado_pago(f"id:ord01jq;ts:{PAID_AT};", "data.id=ORD01JQ", request="").mac
+
+
+@pytest.mark.parametrize(
+    ("query", "body", "reason"),
+    [
+        ("data.id=ORD01JX", ORDER.replace(b"01JQ", b"01JX"), "signature_mismatch"),
+        ("data.id=ORD01JQ", ORDER.replace(b"01JQ", b"01JX"), "signature_mismatch"),
+        ("", ORDER, "signature_mismatch"),
+        ("data.id=ORD01JQ&data.id=ORD01JX", ORDER, "signature_mismatch"),
+        ("data.id=ord01jq%3Brequest-id%3Ar-1", ORDER, "malformed_id"),
+    ],
+)
+def test_another_object_is_refused_in_the_query_and_in_the_body(query: str, body: bytes, reason: str) -> None:
+    with pytest.raises(RefusedRequest, match=reason):
+        mercado_pago(f"id:ord01jq;request-id:r-1;ts:{PAID_AT};", query, body=body)

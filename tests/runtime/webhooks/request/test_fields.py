@@ -1,3 +1,5 @@
+"""Headers, the fields that a row names, and the reasons of refusals."""
+
 from __future__ import annotations
 
 import hashlib
@@ -7,7 +9,30 @@ import pytest
 from runtime.webhooks.request.field_source import compile_sources
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.payload import Payload, decode_json
-from runtime.webhooks.request.refusal import RefusedRequest
+from runtime.webhooks.request.refusal import REASONS, RefusedRequest
+
+
+def test_a_name_is_found_in_any_case_and_its_value_trimmed() -> None:
+    headers = Headers([("X-Sig", " \tabc\t"), ("Other", "1")])
+    assert headers.get("x-sig") == "abc"
+    assert headers.one("x-sig", repeated="ambiguous_header") == "abc"
+    assert headers.get("x-none") is None
+
+
+def test_a_repeated_name_is_refused_where_only_one_may_be() -> None:
+    headers = Headers([("X-Sig", "a"), ("x-SIG", "a")])
+    assert headers.get("x-sig") == "a"
+    with pytest.raises(RefusedRequest, match="ambiguous_signature"):
+        headers.one("x-sig", repeated="ambiguous_signature")
+
+
+def test_a_letter_that_only_lowers_to_ascii_is_no_header_name() -> None:
+    assert Headers([("X-To\u212aen", "a")]).get("x-token") is None
+
+
+def test_pairs_are_kept_as_received() -> None:
+    pairs = [("B", " 1"), ("a", "2"), ("B", "3")]
+    assert Headers(pairs).pairs == tuple(pairs)
 
 
 def read(body: bytes, *sources: str, headers: tuple[tuple[str, str], ...] = ()) -> str | None:
@@ -129,3 +154,17 @@ def test_a_body_may_be_its_own_id() -> None:
     assert read(b"{", "body") == hashlib.sha256(b"{").hexdigest()
     assert read(b"{}", "$.id", "body") == hashlib.sha256(b"{}").hexdigest()
     assert read(b'{"id": 7}', "$.id", "body") == "7"
+
+
+@pytest.mark.parametrize("reason", REASONS)
+def test_each_reason_is_a_client_or_server_error_with_a_sentence(reason: str) -> None:
+    refused = RefusedRequest(reason)
+    assert 400 <= refused.status < 600
+    assert refused.reason == reason
+    assert refused.message
+    assert refused.message[0].islower()
+
+
+def test_an_unknown_reason_is_a_mistake_of_ours() -> None:
+    with pytest.raises(KeyError):
+        RefusedRequest("nope")
