@@ -122,7 +122,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     blocks.append(_webhook("signed-last", "custom", f'duplicate_keys last payload "{SIGNED["payload"]}"'))
     root = tmp_path_factory.mktemp("bodies")
     (root / "program.symbiont").write_text(PROGRAM + "".join(blocks))
-    with running(root, "program.symbiont", SYMBIONT_LOG_LEVEL="debug", **SECRETS) as started:
+    with running(root, "program.symbiont", wait=True, SYMBIONT_LOG_LEVEL="debug", **SECRETS) as started:
         yield started
 
 
