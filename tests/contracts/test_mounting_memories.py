@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,10 +23,12 @@ from dslc.syntax.quoting import quoted
 from runtime.clock import SYSTEM
 from runtime.crypto import MasterKey
 from runtime.daemon.opening.memories import MemoryOpener, ResourcePools
+from runtime.daemon.opening.resource_pool import Lease
+from runtime.daemon.opening.secrets import Resolution, resolve
 from runtime.daemon.process.embedding_environment import Environment
-from runtime.daemon.program.generation import build
 from runtime.database.connection import Database
 from runtime.errors import SymbiontError
+from runtime.memory.open_memory import OpenMemory
 from runtime.secrets.backend import SecretContext
 from tests.contracts.options import BESIDE, Given, option_sets, settings
 from tests.contracts.test_mounting import CATALOG, EXAMPLES, green
@@ -79,69 +82,84 @@ _ROWS = [
 ]
 
 
+class Opening(NamedTuple):
+    """What opens memories, and what the last ones hold."""
+
+    opener: MemoryOpener
+    held: Lease
+
+    async def opens(self, block: Mapping[str, Any]) -> bool:
+        """Return whether the daemon opens it as declared with any of the secrets, which a check does not know."""
+        try:
+            memory = Memory.model_validate({"name": "m", **block})
+        except ValidationError:
+            return False
+        for secret in _SECRETS:
+            try:
+                opened, resolution = await self.opened(memory, {"OPTION": secret, "OPENAI_API_KEY": secret})
+            except SymbiontError:
+                continue
+            finally:
+                await self.held.give_back()
+            if not [line for line in opened.problems if not _ABSENT.search(line)]:
+                return True
+            if not resolution.values:
+                return False
+        return False
+
+    async def opened(self, block: Memory, environ: Mapping[str, str]) -> tuple[OpenMemory, Resolution]:
+        """Open a memory as a reload does, with the secrets of this environment. Raises SymbiontError."""
+        context = self.opener.context
+        context = SecretContext(environ, self.opener.root, context.database, context.key, SYSTEM)
+        opener = replace(self.opener, context=context)
+        program, whole = Program(memories={block.name: block}), [opener.environment.filled(block)]
+        services = opener.models.services(program, whole)
+        resolution = await resolve(program, whole, Resolution(), context, services=services)
+        return await opener.memory(block, program, resolution, self.held), resolution
+
+
 @pytest.fixture
-async def opening(tmp_path: Path) -> AsyncIterator[MemoryOpener]:
+async def opening(tmp_path: Path) -> AsyncIterator[Opening]:
     database = await Database.open(migrated(tmp_path / "symbiont.db"), MasterKey(bytes(32)))
     context = SecretContext({}, tmp_path, database, database.keys, SYSTEM)
     # The default embedding is not tested here, and its model loads slowly.
     environment = Environment(embedding="none")
-    yield MemoryOpener(tmp_path / "root", tmp_path / "index", context, ResourcePools(), environment)
+    opener = MemoryOpener(tmp_path / "root", tmp_path / "index", context, ResourcePools(), environment)
+    opening = Opening(opener, Lease())
+    yield opening
+    await opening.held.give_back()
     await database.close()
-
-
-async def _opened(block: Mapping[str, Any], opening: MemoryOpener) -> bool:
-    """Return whether the daemon opens it as declared with any of the secrets, which a check does not know."""
-    try:
-        memory = Memory.model_validate({"name": "m", **block})
-    except ValidationError:
-        return False
-    for secret in _SECRETS:
-        environ = {"OPTION": secret, "OPENAI_API_KEY": secret}
-        context = SecretContext(environ, opening.root, opening.context.database, opening.context.key, SYSTEM)
-        given = MemoryOpener(opening.root, opening.index_folder, context, opening.pools, opening.environment)
-        try:
-            generation = await build(1, Program(memories={"m": memory}), None, opening=given)
-        except SymbiontError:
-            continue
-        wrong = [line for line in generation.memories["m"].problems if not _ABSENT.search(line)]
-        await generation.retire()
-        if not wrong:
-            return True
-    return False
 
 
 @pytest.mark.parametrize(("family", "row"), _ROWS, ids=lambda value: getattr(value, "name", value))
 @repeated("beside", 1, BESIDE)
 async def test_what_a_check_calls_right_of_its_options_is_opened_and_nothing_else(
-    family: str, row: CatalogEntry, beside: int, opening: MemoryOpener
+    family: str, row: CatalogEntry, beside: int, opening: Opening
 ) -> None:
     programs = {each.text: each for each in (_written(family, row.name, given) for given in option_sets(row, beside))}
     programs |= {each.text: each for each in [_written(family, f"{row.name}x", [])]}
     programs |= {each.text: each for each in [_written(family, row.name, [Given("nonsense", "nonsense 1", 1)])]}
-    verdicts = {text: (green(text), await _opened(each.block, opening)) for text, each in programs.items()}
+    verdicts = {text: (green(text), await opening.opens(each.block)) for text, each in programs.items()}
     assert [text for text, (checked, taken) in verdicts.items() if checked != taken] == []
     assert (True, True) in verdicts.values()
     assert (False, False) in verdicts.values()
 
 
 @pytest.mark.parametrize("store", list(CATALOG.rows("store")))
-async def test_what_a_check_calls_right_of_a_block_is_opened_and_nothing_else(
-    store: str, opening: MemoryOpener
-) -> None:
+async def test_what_a_check_calls_right_of_a_block_is_opened_and_nothing_else(store: str, opening: Opening) -> None:
     verdicts = {}
     paths = (Given("path", f"path {quoted(path)}", path) for path in _PATHS)
     for given in [*paths, *settings(CATALOG.kinds["memory"])]:
         text = f"memory m {{ store {store} {given.written} }}\n"
-        verdicts[text] = (green(text), await _opened({"store": Variant(name=store), given.name: given.value}, opening))
+        verdicts[text] = (green(text), await opening.opens({"store": Variant(name=store), given.name: given.value}))
     assert [text for text, (checked, taken) in verdicts.items() if checked != taken] == []
     assert (True, True) in verdicts.values()
     assert (False, False) in verdicts.values()
 
 
-async def test_every_memory_of_the_examples_is_opened(opening: MemoryOpener) -> None:
+async def test_every_memory_of_the_examples_is_opened(opening: Opening) -> None:
     done = analyse([Source(file.name, file.read_bytes()) for file in sorted(EXAMPLES.glob("*.symbiont"))], CATALOG)
     assert not any(map(is_error, done.diagnostics))
     assert done.program.memories
-    generation = await build(1, done.program, None, opening=opening)
-    assert {name: memory.problems for name, memory in generation.memories.items() if memory.problems} == {}
-    await generation.retire()
+    opened = {name: (await opening.opened(block, {}))[0] for name, block in done.program.memories.items()}
+    assert {name: memory.problems for name, memory in opened.items() if memory.problems} == {}
