@@ -20,9 +20,9 @@ from dslc.source import Source
 from runtime.secrets.secret import Secret
 from runtime.webhooks.routing.route import build_route
 from tests.cases import each_case
-from tests.contracts.options import URL, Given, example, option_sets, settings
+from tests.contracts.options import BESIDE, URL, Given, example, option_sets, settings
 from tests.contracts.provider_cases import SECRETS
-from tests.lanes import LONG
+from tests.lanes import LONG, repeated
 from tests.runtime.daemon.running import running, write_program
 
 CATALOG = Catalog.installed()
@@ -37,10 +37,11 @@ class Program(NamedTuple):
     block: Mapping[str, Any]
 
 
-def _programs(row: CatalogEntry) -> Iterator[Program]:
-    """Return webhooks of that provider, with every set of options, and without the optional settings."""
+def _programs(row: CatalogEntry, beside: int) -> Iterator[Program]:
+    """Return webhooks of that provider, with every set of options, and without the optional settings. `beside`: of an
+    option, the values that are tried beside every other option."""
     secret = 'secret "secret://env/S"'
-    for options in option_sets(row):
+    for options in option_sets(row, beside):
         keyless = row.keyless or any(given.name == row.keyless_by for given in options)
         yield _program(row, options, *([] if keyless else [(secret, {"secret": ("secret://env/S",)})]))
     first = next(option_sets(row)) if not any(option.required for option in row.options) else None
@@ -112,9 +113,10 @@ def _mounting(webhook: Webhook) -> Iterator[int]:
             yield number
 
 
+@repeated("beside", 2, BESIDE)
 @each_case("name", list(ROWS))
-def test_what_a_check_calls_right_is_mounted_and_nothing_else(name: str) -> None:
-    programs = {program.text: program for program in _programs(ROWS[name])}.values()
+def test_what_a_check_calls_right_is_mounted_and_nothing_else(name: str, beside: int) -> None:
+    programs = {program.text: program for program in _programs(ROWS[name], beside)}.values()
     verdicts = {program.text: (green(program.text), mounted(program.block)) for program in programs}
     assert [text for text, (checked, taken) in verdicts.items() if checked != taken] == []
     assert (True, True) in verdicts.values()
