@@ -97,6 +97,11 @@ setattr(  # noqa: B010 - a function of a library
     structlog, "configure", lambda **given: _configure(**{**given, "cache_logger_on_first_use": False})
 )
 
+# Without a configuration, the traceback of an exception that is logged would be coloured, which takes long.
+for processor in structlog.get_config()["processors"]:
+    if isinstance(processor, structlog.dev.ConsoleRenderer):
+        processor.exception_formatter = structlog.dev.plain_traceback
+
 # A search waits no longer than this for the index; on a busy machine that is too short for what was just written.
 setattr(open_memory, "CATCH_UP_SECONDS", 60.0)  # noqa: B010 - declared Final
 

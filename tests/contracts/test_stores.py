@@ -13,6 +13,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+import pytest_asyncio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -32,6 +33,7 @@ from runtime.memory.succession import HiddenItems, changes_among
 from runtime.search.entry import ALL_SUBJECTS
 from tests.clocks import ManualClock
 from tests.conftest import KEY, fresh
+from tests.databases import migrated
 from tests.lanes import examples
 from tests.runtime.memory.texts import WHEN, fact, item, items
 
@@ -40,15 +42,17 @@ SECRET = "ghp" + "_16C7e42F292c6912E7710c838347Ae178B4a"
 
 KINDS = [(row, kind) for row in STORES.values() for kind in ((None,) if row.files else ("sqlite", "postgresql"))]
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-@pytest.fixture(params=KINDS, ids=lambda found: "-".join(filter(None, (found[0].name, found[1]))))
+
+@pytest.fixture(scope="module", params=KINDS, ids=lambda found: "-".join(filter(None, (found[0].name, found[1]))))
 def kind(request: pytest.FixtureRequest) -> tuple[StoreRow, str | None]:
     """Every row of the table; a store of database rows once for each kind of database."""
     found: tuple[StoreRow, str | None] = request.param
     return found
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def row(kind: tuple[StoreRow, str | None]) -> StoreRow:
     """The row of the table."""
     return kind[0]
@@ -61,23 +65,24 @@ def memory(row: StoreRow) -> Memory:
 
 
 @pytest.fixture(scope="module")
-def shared_postgres(postgres: str) -> Iterator[str]:
-    """One PostgreSQL database for all of these tests, which use different memories."""
-    yield from fresh(postgres)
+def base_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the database for stores of rows, if that is SQLite."""
+    return tmp_path_factory.mktemp("base")
 
 
-@pytest.fixture
-def base_url(kind: tuple[StoreRow, str | None], tmp_path: Path, request: pytest.FixtureRequest) -> str | None:
-    """Return the URL of the database for a store of rows, otherwise None."""
+@pytest.fixture(scope="module")
+def base_at(kind: tuple[StoreRow, str | None], base_folder: Path, request: pytest.FixtureRequest) -> Iterator[Any]:
+    """The place of that database; None for a store of files."""
     if kind[1] == "postgresql":
-        return str(request.getfixturevalue("shared_postgres"))
-    return None if kind[1] is None else f"sqlite:///{tmp_path / 'base.db'}"
+        yield from fresh(request.getfixturevalue("postgres"))
+    else:
+        yield None if kind[1] is None else migrated(base_folder / "base.db")
 
 
-@pytest.fixture
-async def base(base_url: str | None) -> AsyncIterator[Database | None]:
-    """Open that database."""
-    database = None if base_url is None else await Database.open(base_url, KEY)
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def base(base_at: Path | str | None) -> AsyncIterator[Database | None]:
+    """One open database for all memories of a store of rows."""
+    database = None if base_at is None else await Database.open(base_at, KEY)
     yield database
     if database is not None:
         await database.close()
@@ -99,7 +104,7 @@ def opening(memory: Memory, base: Database | None, tmp_path: Path) -> Opening:
     return open_it
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def store(opening: Opening) -> AsyncIterator[Store]:
     opened = await opening()
     yield opened
@@ -123,7 +128,7 @@ def plain(found: Item) -> Item:
     return found.changed(memory_id="")
 
 
-def test_a_row_says_what_it_is_and_what_options_it_takes(row: StoreRow) -> None:
+async def test_a_row_says_what_it_is_and_what_options_it_takes(row: StoreRow) -> None:
     assert row.title
     assert row.doc.endswith(".")
     assert all(setting.doc for setting in settings_of(row.options))
@@ -217,7 +222,7 @@ def leaking() -> list[Item]:
     ]
 
 
-async def test_no_secret_reaches_the_store_in_any_field(store: Store, tmp_path: Path) -> None:
+async def test_no_secret_reaches_the_store_in_any_field(store: Store, tmp_path: Path, base_folder: Path) -> None:
     written = await store.append(leaking())
     assert SECRET not in repr(written)
     assert written[0].provenance.author == written[0].user_id == written[0].tags[0] == "[REDACTED:github_token]"
@@ -225,7 +230,8 @@ async def test_no_secret_reaches_the_store_in_any_field(store: Store, tmp_path: 
         await store.edit((await everything(store))[0].memory_id, f"now {SECRET}")
     assert SECRET not in repr(await everything(store))
     assert "[REDACTED:github_token]" in repr(await everything(store))
-    assert not [file for file in tmp_path.rglob("*") if file.is_file() and SECRET.encode() in file.read_bytes()]
+    files = [file for folder in (tmp_path, base_folder) for file in folder.rglob("*") if file.is_file()]
+    assert not [file for file in files if SECRET.encode() in file.read_bytes()]
 
 
 async def test_a_preview_says_what_would_be_kept_and_keeps_nothing(store: Store) -> None:
@@ -336,17 +342,17 @@ async def test_each_agents_memory_is_its_own(store: Store) -> None:
         assert {one.agent_id for one in await everything(store)} == {"a"}
 
 
-@pytest.mark.parametrize("name", ["", ".", "..", "../up", "a/b", "/etc", "a\x00b", "a b", "é", "x" * 65, "a\n"])
-async def test_an_agent_cannot_leave_the_store_by_its_name(store: Store, name: str, tmp_path: Path) -> None:
-    with pytest.raises(RefusedItem):
-        await store.append([item(), item(agent_id=name)])
-    with pytest.raises(RefusedItem):
-        await everything(store, Scan(agent_id=name))
-    with pytest.raises(RefusedItem):
-        await store.inspect(name)
-    if "remove" in store.capabilities:
+async def test_an_agent_cannot_leave_the_store_by_its_name(store: Store) -> None:
+    for name in ("", ".", "..", "../up", "a/b", "/etc", "a\x00b", "a b", "é", "x" * 65, "a\n"):
         with pytest.raises(RefusedItem):
-            await store.remove(name)
+            await store.append([item(), item(agent_id=name)])
+        with pytest.raises(RefusedItem):
+            await everything(store, Scan(agent_id=name))
+        with pytest.raises(RefusedItem):
+            await store.inspect(name)
+        if "remove" in store.capabilities:
+            with pytest.raises(RefusedItem):
+                await store.remove(name)
     assert await everything(store) == []
 
 
@@ -546,10 +552,7 @@ async def test_two_listeners_both_get_appends_until_one_unsubscribes(store: Stor
     assert (first, second) == (["One"], ["One", "Two"])
 
 
-@pytest.mark.parametrize("wanted", [Scan(), Scan(agent_id="reviewer"), Scan(tags=frozenset({"a"})), Scan(user_id="no")])
-async def test_pages_of_the_newest_items_are_all_of_them_in_order(
-    opening: Opening, clock: ManualClock, wanted: Scan
-) -> None:
+async def test_pages_of_the_newest_items_are_all_of_them_in_order(opening: Opening, clock: ManualClock) -> None:
     store = await opening(clock=clock)
     for days in (0, 3, 3, 40, 900, 901):
         when = WHEN - timedelta(days=days)
@@ -557,8 +560,15 @@ async def test_pages_of_the_newest_items_are_all_of_them_in_order(
             [item(f"{days}", timestamp=when, tags=("a",)), fact(f"{days}", agent_id="planner", timestamp=when)]
         )
     await store.append([fact("To come", timestamp=WHEN + timedelta(days=9))])
+    for wanted in (Scan(), Scan(agent_id="reviewer"), Scan(tags=frozenset({"a"})), Scan(user_id="no")):
+        await pages_are_in_order(store, wanted)
+    await store.close()
+
+
+async def pages_are_in_order(store: Store, wanted: Scan) -> None:
+    """Check that pages of any size are what a scan yields, newest first."""
     expected = sorted(await everything(store, wanted), key=position_of, reverse=True)
-    for size in (1, 4, 100):
+    for size in (4, 100):
         paged: list[Item] = []
         while page := await store.newest(wanted, size, before=position_of(paged[-1]) if paged else None):
             assert len(page) <= size
@@ -570,42 +580,43 @@ async def test_pages_of_the_newest_items_are_all_of_them_in_order(
         last = expected[-1]
         assert last in await store.newest(wanted, 100, prefix=last.memory_id[:20])
         assert await store.newest(wanted, 1, prefix=f"{last.memory_id}-more") == []
-    await store.close()
 
 
-@pytest.mark.parametrize("memory_type", ["episodic", "semantic"])
-async def test_what_another_user_has_changes_nothing_in_what_is_kept(store: Store, memory_type: MemoryType) -> None:
-    bobs = item("The launch is codenamed Bluebird", memory_type, user_id="bob")
-    counts = []
-    for agent, others in (("alone", ()), ("beside", ("ada", "owner"))):
-        await store.append([bobs.changed(agent_id=agent, user_id=user) for user in others])
-        written = [each for _ in range(2) for each in await store.append([bobs.changed(agent_id=agent)])]
-        assert written == [one for one in await everything(store, Scan(agent_id=agent)) if one.user_id == "bob"]
-        counts.append(len(written))
-    assert counts[0] == counts[1] > 0
+async def test_what_another_user_has_changes_nothing_in_what_is_kept(store: Store) -> None:
+    kinds: tuple[MemoryType, ...] = ("episodic", "semantic")
+    for kind in kinds:
+        bobs = item("The launch is codenamed Bluebird", kind, user_id="bob")
+        counts = []
+        for agent, others in ((f"alone-{kind}", ()), (f"beside-{kind}", ("ada", "owner"))):
+            await store.append([bobs.changed(agent_id=agent, user_id=user) for user in others])
+            written = [each for _ in range(2) for each in await store.append([bobs.changed(agent_id=agent)])]
+            assert written == [one for one in await everything(store, Scan(agent_id=agent)) if one.user_id == "bob"]
+            counts.append(len(written))
+        assert counts[0] == counts[1] > 0
 
 
-@pytest.mark.parametrize("memory_type", ["episodic", "semantic"])
-async def test_what_another_subject_has_changes_nothing_in_what_is_kept(store: Store, memory_type: MemoryType) -> None:
-    ones = item("The launch is codenamed Bluebird", memory_type, subject="one")
-    counts, ids = [], set()
-    for agent, others in (("alone", ()), ("beside", ("two", None))):
-        await store.append([ones.changed(agent_id=agent, subject=subject) for subject in others])
-        written = [each for _ in range(2) for each in await store.append([ones.changed(agent_id=agent)])]
-        found = await everything(store, Scan(agent_id=agent))
-        assert written == [each for each in found if each.subject == "one"]
-        counts.append(len(written))
-        ids |= {each.memory_id for each in found}
-    assert counts[0] == counts[1] > 0
-    assert len(ids) == 2 * counts[0] + 2
+async def test_what_another_subject_has_changes_nothing_in_what_is_kept(store: Store) -> None:
+    kinds: tuple[MemoryType, ...] = ("episodic", "semantic")
+    for kind in kinds:
+        ones = item("The launch is codenamed Bluebird", kind, subject="one")
+        counts, ids = [], set()
+        for agent, others in ((f"alone-{kind}", ()), (f"beside-{kind}", ("two", None))):
+            await store.append([ones.changed(agent_id=agent, subject=subject) for subject in others])
+            written = [each for _ in range(2) for each in await store.append([ones.changed(agent_id=agent)])]
+            found = await everything(store, Scan(agent_id=agent))
+            assert written == [each for each in found if each.subject == "one"]
+            counts.append(len(written))
+            ids |= {each.memory_id for each in found}
+        assert counts[0] == counts[1] > 0
+        assert len(ids) == 2 * counts[0] + 2
 
 
-async def replacing(store: Store, *texts: str) -> list[Item]:
+async def replacing(store: Store, *texts: str, agent_id: str = "reviewer") -> list[Item]:
     """Append items of which each replaces the one before."""
     chain: list[Item] = []
     for text in texts:
         older = chain[-1].memory_id if chain else None
-        chain += await store.append([fact(text, replaces=older)])
+        chain += await store.append([fact(text, replaces=older, agent_id=agent_id)])
     assert len(chain) == len(texts)
     return chain
 
@@ -646,29 +657,28 @@ async def test_what_a_run_wrote_is_written_once(store: Store) -> None:
     assert len(await store.append(episodes)) == 1
 
 
-@pytest.mark.parametrize("number", range(4))
-async def test_the_newest_of_a_chain_stays_the_only_current_one_when_another_is_deleted(
-    store: Store, number: int
-) -> None:
+async def test_the_newest_of_a_chain_stays_the_only_current_one_when_another_is_deleted(store: Store) -> None:
     if "delete" not in store.capabilities:
         pytest.skip("the store is append-only")
     texts = ["Lives in Lyon", "Lives in Oslo", "Lives in Lyon", "Lives in Rome"]
-    chain = await replacing(store, *texts)
-    await store.append([fact("Other")])
-    await store.delete(chain[number].memory_id, agent_id="reviewer")
-    found = await everything(store)
-    assert sorted(one.text for one in found) == sorted(["Other", *texts[:number], *texts[number + 1 :]])
-    assert sorted(current(found)) == sorted(["Other", "Lives in Lyon" if number == 3 else "Lives in Rome"])
+    for number, agent in enumerate("abcd"):
+        chain = await replacing(store, *texts, agent_id=agent)
+        await store.append([fact("Other", agent_id=agent)])
+        await store.delete(chain[number].memory_id, agent_id=agent)
+        found = await everything(store, Scan(agent_id=agent))
+        assert sorted(one.text for one in found) == sorted(["Other", *texts[:number], *texts[number + 1 :]])
+        assert sorted(current(found)) == sorted(["Other", "Lives in Lyon" if number == 3 else "Lives in Rome"])
 
 
-@pytest.mark.parametrize("number", range(3))
-async def test_a_chain_holds_when_one_of_it_is_edited(store: Store, number: int) -> None:
+async def test_a_chain_holds_when_one_of_it_is_edited(store: Store) -> None:
     if "edit" not in store.capabilities:
         pytest.skip("the store is append-only")
-    chain = await replacing(store, "Lives in Lyon", "Lives in Oslo", "Lives in Rome")
-    edited = await store.edit(chain[number].memory_id, "Lived in Bern", agent_id="reviewer")
-    assert edited.replaces == chain[number].replaces
-    assert current(await everything(store)) == ["Lived in Bern" if number == 2 else "Lives in Rome"]
+    for number, agent in enumerate("abc"):
+        chain = await replacing(store, "Lives in Lyon", "Lives in Oslo", "Lives in Rome", agent_id=agent)
+        edited = await store.edit(chain[number].memory_id, "Lived in Bern", agent_id=agent)
+        assert edited.replaces == chain[number].replaces
+        found = await everything(store, Scan(agent_id=agent))
+        assert current(found) == ["Lived in Bern" if number == 2 else "Lives in Rome"]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="what a descriptor stands for is asked of /proc")
