@@ -20,8 +20,7 @@ from runtime.threads.thread import Thread
 from runtime.token_counter import TokenCounter
 from runtime.tools.agent.access import named_agent
 from runtime.tools.context import BuiltPrompt, Context, PromptPart, PromptRequest
-from runtime.tools.knowledge.search import search_knowledge
-from runtime.tools.knowledge.types import KnownHits
+from runtime.tools.knowledge.knowledge import KnownHits, search_knowledge
 
 HITS: Final = 10
 """Maximum number of items, and of parts of conversations, that memory is asked for."""

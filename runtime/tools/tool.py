@@ -25,7 +25,7 @@ from runtime.tools.validation_errors import ParameterError, inlined, oversized, 
 
 LARGEST_CALL: Final = 64 * 1024
 """Maximum bytes of the parameters of a tool that takes no long text and no items."""
-LARGEST_VALUE: Final = 1024 * 1024
+LARGEST_ENTRY: Final = 1024 * 1024
 """Of one that takes a value of the key-value store, however JSON escapes it."""
 LARGEST_ITEMS: Final = 16 * 1024 * 1024
 """Of one that takes texts or items: one text of 1,048,576 characters, however JSON escapes it."""

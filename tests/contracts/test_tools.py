@@ -26,7 +26,7 @@ from runtime.tools.failure import failure_of
 from runtime.tools.tool import Tool, WrongParameters
 from runtime.tools.toolset import Toolset
 from runtime.tools.validation_errors import MOST_PROBLEMS
-from runtime.tools.webhooks.types import AuditEntry
+from runtime.tools.webhooks.manage import AuditEntry
 from tests.cases import each_case
 from tests.clocks import ManualClock
 from tests.conftest import KEY

@@ -19,7 +19,7 @@ from dslc.program import Program
 from runtime import extras
 from runtime.agents.context.build import NoRoom
 from runtime.agents.context.fields import window_line
-from runtime.api.admin.agents.first_context import first_context
+from runtime.api.admin.agents.context_preview import first_context
 from runtime.api.admin.keys.keys import resealing_json
 from runtime.api.admin.operation import operation
 from runtime.api.admin.state import AdminContext, ModelStatus

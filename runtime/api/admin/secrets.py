@@ -18,7 +18,7 @@ from runtime.database import schema
 from runtime.errors import NotFound, UsageError
 from runtime.secrets import generated
 from runtime.suggestions import unknown_name
-from runtime.tools.webhooks.types import Overlap, WebhookId
+from runtime.tools.webhooks.manage import Overlap, WebhookId
 from runtime.webhooks.routing.route import MountedWebhook
 
 

@@ -12,7 +12,7 @@ from runtime.api.admin.state import AdminContext
 from runtime.errors import UsageError
 from runtime.tables.errors import QuotaExceeded, StatementError
 from runtime.tables.statement import quoted
-from runtime.tools.tables.access import tables_of
+from runtime.tools.tables.sql import tables_of
 
 LARGEST = 64 * 1024 * 1024
 """Maximum bytes of the rows of one call."""

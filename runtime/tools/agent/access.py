@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from dslc.blocks.agent import Agent
-from runtime.clock import utc
 from runtime.errors import Conflict, NotFound, UsageError
 from runtime.memory.core.block import Block, BlockScope, ChangedBy, DeclaredBlock, Origin, may_change
 from runtime.memory.core.changes import ChangedBlock, ReadOnlyBlock
@@ -158,33 +157,29 @@ def edited(done: ChangedBlock, context: Context) -> EditedBlock:
         notes.append(f"your context has room for {room:,} of its {len(block.value):,} characters: shorten the block")
     elif len(block.value) > _NEARLY_FULL * room:
         notes.append(f"{len(block.value):,} of the {room:,} characters that have room are used: shorten the block soon")
-    return EditedBlock(
-        label=block.label,
-        version=block.version,
-        changed=done.changed,
-        characters=len(block.value),
-        char_limit=block.char_limit,
-        notes=notes,
-    )
+    return EditedBlock.of(block, changed=done.changed, characters=len(block.value), notes=notes)
 
 
 def summary_of(block: Block) -> BlockSummary:
     """Return a block without its text."""
-    line = " ".join(block.value[: 2 * _BEGINNING].split())
-    return BlockSummary(
-        label=block.label,
-        description=block.description,
-        agent=block.agent,
-        subject=block.subject,
-        beginning=line if len(line) <= _BEGINNING else f"{line[:_BEGINNING]}…",
-        characters=len(block.value),
-        char_limit=block.char_limit,
-        read_only=block.read_only,
-        version=block.version,
-        updated_at=utc(block.updated_at / 1000) if block.id else None,
-    )
+    return BlockSummary.of(block, **_summary(block))
 
 
 def whole(block: Block) -> AgentBlock:
     """Return a block with its text."""
-    return AgentBlock(**dict(summary_of(block)), value=block.value)
+    return AgentBlock.of(block, **_summary(block))
+
+
+def _summary(block: Block) -> dict[str, Any]:
+    """Return the fields of a summary that a block has under no name or another one."""
+    return {
+        "beginning": beginning(block.value),
+        "characters": len(block.value),
+        "updated_at": block.updated_at if block.id else None,
+    }
+
+
+def beginning(text: str) -> str:
+    """Return the beginning of a text in one line."""
+    line = " ".join(text[: 2 * _BEGINNING].split())
+    return line if len(line) <= _BEGINNING else f"{line[:_BEGINNING]}…"

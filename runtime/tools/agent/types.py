@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated
 
 from pydantic import Field
 
 from runtime.memory.core.block import ChangedBy
 from runtime.tools.patterns import AGENT
-from runtime.tools.result import Result
+from runtime.tools.result import Result, UnixTime
 
 AgentName = Annotated[
     str,
@@ -100,7 +99,7 @@ class BlockSummary(Result):
     char_limit: int = Field(description="The maximum length of its text.")
     read_only: bool = Field(description="Only a person can change it.")
     version: int
-    updated_at: datetime | None = Field(description="The time of the last change; null if it was never used.")
+    updated_at: UnixTime | None = Field(description="The time of the last change; null if it was never used.")
 
 
 class AgentBlocks(Result):
@@ -125,7 +124,7 @@ class BlockChangeEntry(Result):
         description="Who made it: a `person`, the `agent`, a client's `tool`, a `payload`, or the `program` at first."
     )
     run_id: str | None = Field(description="The run that made it; null: none.")
-    created_at: datetime | None = Field(description="The time of the change; null if the block was never used.")
+    created_at: UnixTime | None = Field(description="The time of the change; null if the block was never used.")
 
 
 class BlockHistory(Result):

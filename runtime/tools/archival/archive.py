@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
 
 from runtime.clock import utc
 from runtime.errors import Conflict, NotFound
@@ -18,12 +17,10 @@ from runtime.memory.keyed_lock import KeyedLock
 from runtime.memory.open_memory import OpenMemory
 from runtime.memory.store_types import Scan
 from runtime.search.entry import EntryFilter
-from runtime.tools.agent.access import main_agent
+from runtime.tools.agent.access import beginning, main_agent
 from runtime.tools.context import Context
 from runtime.tools.memory.access import home, own_subject, with_origin
 
-_SHOWN: Final = 200
-"""Characters of a text that an error shows."""
 _locks = KeyedLock()
 
 
@@ -125,7 +122,7 @@ class Archive:
         if validity.replaced_by is not None and not self._is_own(validity.replaced_by):
             last = await newest_of_chain(self.memory, item)
             raise Conflict(
-                f"the item {memory_id} was already replaced; the newest is {last.memory_id}: {_beginning(last.text)}",
+                f"the item {memory_id} was already replaced; the newest is {last.memory_id}: {beginning(last.text)}",
                 hint=f"replace {last.memory_id} if it is no longer valid either",
             )
         if validity.retracted:
@@ -150,8 +147,3 @@ async def archive_of(context: Context, agent: str | None, subject: str | None) -
 
 def _none(memory_id: str) -> NotFound:
     return NotFound(f"there is no item with the id {memory_id}", hint="archival_search returns ids")
-
-
-def _beginning(text: str) -> str:
-    line = " ".join(text[: 2 * _SHOWN].split())
-    return line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…"

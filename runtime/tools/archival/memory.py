@@ -2,30 +2,94 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
 from runtime.clock import utc
-from runtime.memory.item import Item, delivery_origin
+from runtime.memory.item import Item, MemoryType, delivery_origin, tag_form
 from runtime.search.question import Question
 from runtime.tools.agent.types import AgentOrMain
 from runtime.tools.archival.archive import Archive, archive_of
-from runtime.tools.archival.types import (
-    AnyTag,
-    ArchivalHit,
-    ArchivalHits,
-    ArchivedItem,
-    Content,
-    ForgottenId,
-    Limit,
-    NewTags,
-    OldId,
-    Query,
-    Subject,
-    Tags,
-)
 from runtime.tools.context import Context
 from runtime.tools.memory.results import ForgottenItem
 from runtime.tools.memory.search import shown_notes
-from runtime.tools.patterns import EXAMPLE_ID
+from runtime.tools.patterns import EXAMPLE_ID, ONE_OR_MORE, UUID
+from runtime.tools.result import Result
 from runtime.tools.tool import LARGEST_ITEMS, tool
+
+
+def _tag(value: str) -> str:
+    """Return a tag as the fourth design has it: trimmed, in lower case."""
+    if not value.strip():
+        raise ValueError("a tag is blank")
+    return tag_form(value.strip().lower())
+
+
+def _unique(tags: list[str]) -> list[str]:
+    return list(dict.fromkeys(tags))
+
+
+def _not_blank(value: str) -> str:
+    if not value.strip():
+        raise ValueError("it is blank")
+    return value
+
+
+_Tag = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_tag)]
+_TagList = Annotated[list[_Tag], Field(max_length=100), AfterValidator(_unique), ONE_OR_MORE]
+
+Subject = Annotated[
+    Annotated[str, Field(min_length=1, max_length=2000)] | None,
+    Field(
+        description="The subject of keyed threads with a memory of their own, such as a customer's number; without it, "
+        "the items without a subject."
+    ),
+]
+Content = Annotated[
+    str, Field(description="A statement that is understood without context."), AfterValidator(_not_blank)
+]
+Tags = Annotated[_TagList, Field(description="In lower case.", examples=[["travel"]])]
+NewTags = Annotated[_TagList | None, Field(description="Default: those of the older item.")]
+AnyTag = Annotated[_TagList, Field(description="Only items with one of these tags.")]
+Query = Annotated[
+    str,
+    Field(max_length=2000, description="What to look for.", examples=["where does the user live"]),
+    AfterValidator(_not_blank),
+]
+Limit = Annotated[int, Field(ge=1, le=100, description="Maximum number of results.")]
+OldId = Annotated[str, Field(pattern=UUID, description="Its `memory_id`.")]
+ForgottenId = Annotated[str, Field(pattern=UUID, description="The `memory_id` of the item to delete.")]
+
+
+class ArchivedItem(Result):
+    """The item that was written, without its text."""
+
+    outcome: Literal["stored", "there"] = Field(description="`there`: the same text was stored before.")
+    memory_id: str
+    tags: list[str]
+    timestamp: datetime
+    replaces: str | None = Field(None, description="The id of the older item.")
+
+
+class ArchivalHit(Result):
+    """A hit."""
+
+    memory_id: str
+    content: str
+    tags: list[str]
+    memory_type: MemoryType
+    timestamp: datetime
+    relevance: float = Field(description="How well it fits, from 0 to 1.")
+    origin: str | None = Field(description="That it is from a delivery, if it is: its text may be a stranger's.")
+
+
+class ArchivalHits(Result):
+    """The hits, best first."""
+
+    hits: list[ArchivalHit]
+    notes: list[str] = Field(description="Notes about the search.")
 
 
 @tool(
@@ -73,15 +137,7 @@ async def found_in(archive: Archive, query: str, tags: list[str], limit: int) ->
     question = Question(text=query, now=utc(context.clock.now()), limit=limit, wanted=archive.wanted(tags))
     found = await archive.memory.search(question, context.progress, owner=context.call_owner)
     hits = [
-        ArchivalHit(
-            memory_id=hit.item.memory_id,
-            content=hit.item.text,
-            tags=list(hit.item.tags),
-            memory_type=hit.item.memory_type,
-            timestamp=hit.item.timestamp,
-            relevance=hit.relevance,
-            origin=delivery_origin(hit.item),
-        )
+        ArchivalHit.of(hit.item, content=hit.item.text, relevance=hit.relevance, origin=delivery_origin(hit.item))
         for hit in found.hits
     ]
     return ArchivalHits(hits=hits, notes=list(shown_notes(context, archive.memory, found.notes)))
@@ -129,10 +185,4 @@ async def archival_forget(
 
 
 def _archived(item: Item, own: bool) -> ArchivedItem:
-    return ArchivedItem(
-        outcome="stored" if own else "there",
-        memory_id=item.memory_id,
-        tags=list(item.tags),
-        timestamp=item.timestamp,
-        replaces=item.replaces,
-    )
+    return ArchivedItem.of(item, outcome="stored" if own else "there")

@@ -18,7 +18,6 @@ from runtime.tools.collection.types import (
     SourceUri,
     Tags,
     Type,
-    fields_of,
 )
 from runtime.tools.context import Context
 from runtime.tools.failure import wrong
@@ -111,10 +110,4 @@ def _none(memory_id: str) -> NotFound:
 
 
 def _kept(item: Item) -> KeptMemory:
-    return KeptMemory(
-        **fields_of(item, item.agent_id),
-        provenance=item.provenance,
-        subject=item.subject,
-        replaces=item.replaces,
-        retracts=item.retracts,
-    )
+    return KeptMemory.of(item, collection=item.agent_id)

@@ -24,7 +24,6 @@ from runtime.tools.collection.types import (
     UsedFilters,
     WantedSource,
     WantedTags,
-    fields_of,
 )
 from runtime.tools.context import Context
 from runtime.tools.failure import wrong
@@ -32,7 +31,7 @@ from runtime.tools.memory.access import subject_filter, user_filter
 from runtime.tools.memory.parameters import Threshold, WantedSubject
 from runtime.tools.memory.results import scores_of
 from runtime.tools.memory.search import shown_notes
-from runtime.tools.time_range import Within
+from runtime.tools.time_input import Within
 from runtime.tools.tool import tool
 
 LONGEST_LINE: Final = 1200
@@ -94,7 +93,7 @@ async def search(
         raise wrong("query_text", str(error), hint=error.hint) from None
     found = await memory.search(question, context.progress, owner=context.call_owner)
     hits = [
-        CollectionHit(**fields_of(hit.item, target.name), **scores_of(hit), origin=delivery_origin(hit.item))
+        CollectionHit.of(hit.item, collection=target.name, **scores_of(hit), origin=delivery_origin(hit.item))
         for hit in found.hits
     ]
     return SearchResult(

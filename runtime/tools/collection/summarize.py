@@ -19,7 +19,7 @@ from runtime.tools.context import Context
 from runtime.tools.failure import wrong
 from runtime.tools.memory.access import own_subject, sees_all, user_filter
 from runtime.tools.result import Result
-from runtime.tools.time_range import EXAMPLE, Moment, TimeRange
+from runtime.tools.time_input import EXAMPLE, Moment, TimeRange
 from runtime.tools.tool import ParameterAlias, tool
 
 MOST_ITEMS: Final = 500

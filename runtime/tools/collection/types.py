@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from dslc.blocks.values.names import NAME_RULE
 from runtime.memory.collection.options import PROJECT
-from runtime.memory.item import RESERVED, Item, MemoryType, Provenance, rfc3339, tag_form
+from runtime.memory.item import RESERVED, MemoryType, Provenance, rfc3339, tag_form
 from runtime.memory.store import LARGEST_TEXT
 from runtime.tools.failure import Code
 from runtime.tools.memory.parameters import OwnSubject
@@ -181,7 +181,7 @@ class Payload(Result):
     memory_id: str
     project_id: str | None = Field(description="null: no project, as for items from a delivery.")
     memory_type: MemoryType
-    timestamp: str = Field(description="When it was stored, RFC 3339.")
+    timestamp: Annotated[str, BeforeValidator(rfc3339)] = Field(description="When it was stored, RFC 3339.")
     source_uri: str | None = Field(description="Its source; of several sources the latest.")
     other_sources: list[str] = Field(description="Its other sources; the item is deleted with the last one.")
     chunk_hash: str = Field(description="sha256 of the text, with normalized spaces.")
@@ -300,21 +300,3 @@ class Forgotten(Result):
 
     memory_id: str
     collection: str
-
-
-def fields_of(item: Item, collection: str) -> dict[str, Any]:
-    """The payload of an item."""
-    return {
-        "memory_id": item.memory_id,
-        "project_id": item.project_id,
-        "memory_type": item.memory_type,
-        "timestamp": rfc3339(item.timestamp),
-        "source_uri": item.source_uri,
-        "other_sources": list(item.other_sources),
-        "chunk_hash": item.chunk_hash,
-        "tags": list(item.tags),
-        "text": item.text,
-        "source_memory_ids": list(item.source_memory_ids),
-        "collection": collection,
-        "user_id": item.user_id,
-    }

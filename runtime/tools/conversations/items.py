@@ -10,9 +10,7 @@ from runtime.threads.messages import Messages
 from runtime.threads.thread import Thread
 from runtime.tools.agent.types import User
 from runtime.tools.context import Context
-from runtime.tools.conversations.overview import own_thread
-from runtime.tools.conversations.response_items import Item, ItemPlace, items_of, place_of
-from runtime.tools.conversations.types import (
+from runtime.tools.conversations.overview import (
     After,
     ConversationId,
     ConversationItems,
@@ -20,7 +18,9 @@ from runtime.tools.conversations.types import (
     ItemId,
     ItemLimit,
     Order,
+    own_thread,
 )
+from runtime.tools.conversations.response_items import Item, ItemPlace, items_of, place_of
 from runtime.tools.memory.parameters import AnyAgent
 from runtime.tools.tool import tool
 

@@ -1,20 +1,24 @@
-"""The tools by which persons read and edit the core memory of agents."""
+"""The tools by which an agent edits its core memory (the fourth design, section 6.1), and persons read and edit it."""
 
 from __future__ import annotations
 
-from runtime.clock import utc
 from runtime.memory.core.block import BlockVersion
 from runtime.tools.agent.access import core_memory, edited, summary_of, whole
 from runtime.tools.agent.types import (
     AgentBlock,
     AgentBlocks,
+    AgentName,
     AgentOrMain,
     BlockChangeEntry,
     BlockHistory,
+    Content,
     EditedBlock,
     Expected,
     Label,
+    Line,
+    New,
     Number,
+    Old,
     Subject,
     User,
     Value,
@@ -22,6 +26,67 @@ from runtime.tools.agent.types import (
 )
 from runtime.tools.context import Context
 from runtime.tools.tool import LARGEST_ITEMS, tool
+
+
+@tool(
+    "write",
+    stores=True,
+    largest=LARGEST_ITEMS,
+    keyed=True,
+    example={"agent": "assistant", "label": "human", "old": "Lives in Lyon.", "new": "Lives in Oslo."},
+)
+async def memory_replace(
+    context: Context, agent: AgentName, label: Label, old: Old, new: New, subject: Subject = None
+) -> EditedBlock:
+    """Replace text in a block of core memory.
+
+    The text must be in the block exactly once; otherwise the error says in which lines it is, or which line is similar.
+    Earlier versions are kept, and a person can restore them.
+    """
+    memory = await core_memory(context, agent, subject)
+    await memory.ensure()
+    return edited(
+        await memory.store.replace(memory.scope, label, old, new, memory.origin(context, label, "tool")), context
+    )
+
+
+@tool(
+    "write",
+    stores=True,
+    largest=LARGEST_ITEMS,
+    keyed=True,
+    example={"agent": "assistant", "label": "human", "content": "Prefers short answers."},
+)
+async def memory_append(
+    context: Context, agent: AgentName, label: Label, content: Content, subject: Subject = None
+) -> EditedBlock:
+    """Add lines at the end of a block of core memory.
+
+    Core memory is always in the context and has limited space: use it for what matters in every conversation.
+    """
+    memory = await core_memory(context, agent, subject)
+    await memory.ensure()
+    return edited(
+        await memory.store.append(memory.scope, label, content, memory.origin(context, label, "tool")), context
+    )
+
+
+@tool(
+    "write",
+    stores=True,
+    largest=LARGEST_ITEMS,
+    keyed=True,
+    example={"agent": "assistant", "label": "human", "content": "Name: Ada", "line": 1},
+)
+async def memory_insert(
+    context: Context, agent: AgentName, label: Label, content: Content, line: Line = -1, subject: Subject = None
+) -> EditedBlock:
+    """Insert lines into a block of core memory."""
+    memory = await core_memory(context, agent, subject)
+    await memory.ensure()
+    return edited(
+        await memory.store.insert(memory.scope, label, content, line, memory.origin(context, label, "tool")), context
+    )
 
 
 @tool("read", example={"agent": "assistant"})
@@ -108,10 +173,4 @@ async def agent_block_restore(
 
 
 def _entry(version: BlockVersion, *, used: bool) -> BlockChangeEntry:
-    return BlockChangeEntry(
-        version=version.version,
-        value=version.value,
-        changed_by=version.changed_by,
-        run_id=version.run_id,
-        created_at=utc(version.created_at / 1000) if used else None,
-    )
+    return BlockChangeEntry.of(version, created_at=version.created_at if used else None)

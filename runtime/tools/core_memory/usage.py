@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from runtime.clock import milliseconds, rfc3339
 from runtime.identity import users
@@ -17,6 +17,7 @@ from runtime.tools.agent.types import User
 from runtime.tools.context import Context
 from runtime.tools.memory.access import asked_user, sees_all, user_filter
 from runtime.tools.patterns import AGENT
+from runtime.tools.result import Result
 from runtime.tools.time_input import read_moment
 from runtime.tools.tool import tool
 
@@ -37,7 +38,7 @@ OfAgent = Annotated[
 ]
 
 
-class UsageRow(BaseModel):
+class UsageRow(Result):
     """The usage of some calls. Tokens that a service does not tell are not counted."""
 
     name: str = Field(description="The agent, the model, the user or the day (UTC); `-` for calls without an agent.")
@@ -51,7 +52,7 @@ class UsageRow(BaseModel):
     unpriced: int = Field(description="Of the answered calls, those whose price is not known.")
 
 
-class LimitUse(BaseModel):
+class LimitUse(Result):
     """A limit of a user or an agent, and how much of it is used in this day or hour (UTC)."""
 
     user: str | None = Field(description="The user whose limit it is, over all agents.")
@@ -63,7 +64,7 @@ class LimitUse(BaseModel):
     share: float = Field(description="The share that is used or reserved: 1 is all of it.")
 
 
-class AgentUsage(BaseModel):
+class AgentUsage(Result):
     """The usage of models and embeddings."""
 
     by: By

@@ -2,38 +2,119 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from runtime.clock import utc
+from pydantic import Field
+
+from dslc.blocks.values.quantity import format_size
 from runtime.errors import NotFound, UsageError
-from runtime.tables.kv.entry import KvEntry, entry_name
+from runtime.tables.kv.entry import DEEPEST, LARGEST_VALUE, LONGEST_NAME, LONGEST_TAG, MOST_TAGS, entry_name
 from runtime.tables.kv.store import KvPage, KvStore
 from runtime.tables.kv.writes import CallOrigin
 from runtime.tools.context import Context
 from runtime.tools.cursor import read_cursor, write_cursor
 from runtime.tools.failure import wrong
-from runtime.tools.kv.types import (
-    AllTags,
-    Cursor,
-    DeletedFromKv,
-    EntriesOfKv,
-    EntryOfKv,
-    ExpiresAt,
-    ExportOfKv,
-    IfVersion,
-    Key,
-    Limit,
-    MostExported,
-    OfSubject,
-    OneKey,
-    StoredInKv,
-    Tags,
-    Value,
-)
 from runtime.tools.memory.access import data_subject
 from runtime.tools.memory.parameters import OwnSubject
+from runtime.tools.patterns import ONE_OR_MORE
+from runtime.tools.result import Result, UnixTime
 from runtime.tools.time_input import read_moment
-from runtime.tools.tool import LARGEST_VALUE, tool
+from runtime.tools.tool import LARGEST_ENTRY, tool
+
+LONGEST_TIME: Final = 40
+LONGEST_CURSOR: Final = 200
+NEWEST_VERSION: Final = 2**53
+"""The largest number that every JSON parser reads exactly."""
+
+_Key = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
+_Tags = Annotated[
+    list[Annotated[str, Field(min_length=1, max_length=LONGEST_TAG)]], Field(max_length=MOST_TAGS), ONE_OR_MORE
+]
+
+Key = Annotated[
+    _Key, Field(description=f"The name of the entry: any text of 1 to {LONGEST_NAME} characters.", examples=["theme"])
+]
+OneKey = Annotated[_Key | None, Field(description="The name of the entry.", examples=["theme"])]
+Value = Annotated[
+    Any,
+    Field(
+        description=f"Any JSON value: at most {format_size(LARGEST_VALUE)} as compact JSON, {DEEPEST} levels deep.",
+        examples=[{"dark": True}],
+    ),
+]
+Tags = Annotated[_Tags | None, Field(description="Its tags, instead of those that it has.", examples=[["settings"]])]
+AllTags = Annotated[_Tags | None, Field(description="Only entries with all of these tags.", examples=[["settings"]])]
+OfSubject = Annotated[
+    Annotated[str, Field(min_length=1, max_length=2000)] | None,
+    Field(
+        description="Only what belongs to this subject of keyed threads, such as a customer's number; without it, a "
+        "key names the entry that belongs to none, and tags choose among all entries."
+    ),
+]
+ExpiresAt = Annotated[
+    Annotated[str, Field(max_length=LONGEST_TIME)] | None,
+    Field(
+        description="When it ceases to exist: a date or time (ISO 8601, UTC unless it has an offset), or a duration "
+        "from now, such as `7d`. Without it, never.",
+        examples=["7d"],
+    ),
+]
+IfVersion = Annotated[
+    Annotated[int, Field(ge=0, le=NEWEST_VERSION)] | None,
+    Field(description="Only if the entry has this version; 0: only if it does not exist.", examples=[0]),
+]
+Limit = Annotated[int, Field(ge=1, le=100, description="Maximum number of entries.")]
+MostExported = Annotated[
+    Annotated[int, Field(ge=1, le=10_000)] | None,
+    Field(description="Maximum number of entries; without it, as many as fit in 5 MB."),
+]
+Cursor = Annotated[
+    Annotated[str, Field(max_length=LONGEST_CURSOR)] | None,
+    Field(description="The `next_cursor` of the previous answer; without it, from the first entry."),
+]
+
+
+class EntryOfKv(Result):
+    """An entry of the key-value store."""
+
+    key: str
+    value: Any = Field(description="A JSON value.")
+    tags: list[str]
+    subject: str | None = Field(description="The subject of keyed threads to which it belongs; null: none.")
+    version: int = Field(description="Grows with every change, and is never used again, for `if_version`.")
+    expires_at: UnixTime | None = Field(description="When it ceases to exist; null: never.")
+    created_at: UnixTime
+    updated_at: UnixTime
+
+
+class EntriesOfKv(Result):
+    """Entries in the order in which they were created."""
+
+    entries: list[EntryOfKv]
+    next_cursor: str | None = Field(description="For the next page; null: these were the last.")
+
+
+class ExportOfKv(EntriesOfKv):
+    """Entries, at most 5 MB of them at once."""
+
+    total: int = Field(description="The number of all entries.")
+
+
+class StoredInKv(Result):
+    """The stored entry."""
+
+    key: str
+    tags: list[str]
+    version: int
+    expires_at: UnixTime | None = Field(description="When it ceases to exist; null: never.")
+    bytes: int = Field(description="What it counts towards the storage of the user.")
+
+
+class DeletedFromKv(Result):
+    """The number of deleted entries."""
+
+    deleted: int
+
 
 PAGE_BYTES: Final = 1_000_000
 """Maximum bytes of the entries of an answer, unless a single one has more."""
@@ -43,7 +124,7 @@ EXPORT_BYTES: Final = 5_000_000
 
 @tool(
     "write",
-    largest=LARGEST_VALUE,
+    largest=LARGEST_ENTRY,
     destructive=True,
     keyed=True,
     example={"key": "settings/theme", "value": {"dark": True}, "tags": ["settings"], "expires_at": "30d"},
@@ -67,9 +148,7 @@ async def agent_memory_set(
     done = await _store(context, subject).set(
         key, value, tags or (), expires_at=until, expected=if_version, origin=_origin(context)
     )
-    return StoredInKv(
-        key=done.name, tags=list(done.tags), version=done.version, expires_at=_time(until), bytes=done.bytes
-    )
+    return StoredInKv.of(done, key=done.name, expires_at=until)
 
 
 @tool("read", example={"tags": ["settings"], "limit": 20})
@@ -94,7 +173,7 @@ async def agent_memory_get(
     entry = await store.get(key)
     if entry is None:
         raise NotFound(f"there is no entry {entry_name(key)!r}", hint="without a key, all entries are listed")
-    return EntriesOfKv(entries=[_entry(entry)], next_cursor=None)
+    return EntriesOfKv(entries=[EntryOfKv.of(entry, key=entry.name)], next_cursor=None)
 
 
 @tool("write", destructive=True, idempotent=True, keyed=True, example={"key": "settings/theme"})
@@ -145,21 +224,4 @@ def _next(page: KvPage) -> str | None:
 
 
 def _entries(page: KvPage) -> list[EntryOfKv]:
-    return [_entry(each) for each in page.entries]
-
-
-def _entry(entry: KvEntry) -> EntryOfKv:
-    return EntryOfKv(
-        key=entry.name,
-        value=entry.value,
-        tags=list(entry.tags),
-        version=entry.version,
-        subject=entry.subject,
-        expires_at=_time(entry.expires_at),
-        created_at=utc(entry.created_at / 1000),
-        updated_at=utc(entry.updated_at / 1000),
-    )
-
-
-def _time(milliseconds: int | None) -> Any:
-    return None if milliseconds is None else utc(milliseconds / 1000)
+    return [EntryOfKv.of(each, key=each.name) for each in page.entries]

@@ -127,11 +127,7 @@ class _Page:
 async def _left_out(memories: Sequence[OpenMemory], agent: str | None, said: Set[str]) -> list[Difficulty]:
     """Return problems that a store met while it was read, such as damaged records, without those reported before."""
     found = [problem for each in memories for problem in (await each.store.stats(agent)).problems]
-    return [
-        Difficulty(file=problem.file, message=problem.message, severity=problem.severity)
-        for problem in found
-        if problem.severity == "error" and problem.message not in said
-    ]
+    return [Difficulty.of(problem) for problem in found if problem.severity == "error" and problem.message not in said]
 
 
 async def _parts(memories: Sequence[OpenMemory], agent: str | None) -> list[tuple[OpenMemory, Part]]:

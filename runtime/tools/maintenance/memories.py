@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from datetime import date
 
@@ -13,7 +14,7 @@ from runtime.memory.errors import FsyncFailed, StoreError, Unsupported
 from runtime.memory.item import Item
 from runtime.memory.items.copies import forget_copies_of
 from runtime.memory.open_memory import OpenMemory
-from runtime.memory.store_types import Scan, StoreProblem
+from runtime.memory.store_types import Scan
 from runtime.search.index.index import IndexStats
 from runtime.tools.context import Context
 from runtime.tools.memory.access import (
@@ -25,13 +26,15 @@ from runtime.tools.memory.access import (
     places,
     user_filter,
 )
-from runtime.tools.memory.parameters import Agent, AnyAgent, DryRun, MemoryName, User
+from runtime.tools.memory.parameters import Agent, AnyAgent, Day, DryRun, MemoryName, MemoryToInspect, User
 from runtime.tools.memory.results import (
     AgentMemoryState,
     AgentVerification,
     CompactionResult,
     Difficulty,
     MemoryCompaction,
+    MemoryFile,
+    MemoryFiles,
     MemoryPurge,
     MemoryReindex,
     MemoryState,
@@ -41,6 +44,39 @@ from runtime.tools.memory.results import (
     VerificationResult,
 )
 from runtime.tools.tool import tool
+
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}\Z", re.ASCII)
+
+
+@tool("admin", read_only=True, example={"agent": "reviewer", "day": "2026-11-20"})
+async def memory_inspect(
+    context: Context, agent: Agent, day: Day = None, memory: MemoryToInspect = None
+) -> MemoryFiles:
+    """Show the memory file of an agent and its log of a day, unchanged."""
+    if context.acting is not None:
+        # A file has the items of all subjects.
+        raise UsageError("an agent cannot read memory files", hint="use archival_search or memory_list")
+    wanted = _day(context, day)
+    where = (await places(context, agent, memory))[0]
+    seen = await where.store.inspect(agent, wanted)
+    return MemoryFiles(
+        agent=agent,
+        name=where.name,
+        memory=MemoryFile(path=seen.memory_file, text=seen.memory),
+        log=MemoryFile(path=seen.log_file, text=seen.log),
+    )
+
+
+def _day(context: Context, given: str | None) -> date:
+    if given is None:
+        return utc(context.clock.now()).date()
+    try:
+        if not _DAY.match(given):
+            raise ValueError
+        return date.fromisoformat(given)
+    except ValueError:
+        raise UsageError(f"{given!r} is not a day", hint="write YYYY-MM-DD") from None
+
 
 log = structlog.get_logger("symbiont.memory")
 
@@ -83,7 +119,7 @@ async def memory_compact(context: Context, agent: Agent, memory: MemoryName = No
     done = []
     for each in await places(context, agent, memory):
         did = await each.compact(agent, now)
-        left = [_difficulty(problem) for problem in did.problems]
+        left = [Difficulty.of(problem) for problem in did.problems]
         done.append(MemoryCompaction(memory=each.name, flushed=did.flushed, deleted=did.deleted, problems=left))
     _noted(context, "compacted", agent)
     return CompactionResult(agent=agent, memories=done)
@@ -193,7 +229,7 @@ async def memory_verify(context: Context, agent: AnyAgent = None, memory: Memory
 
 async def _verified(memory: OpenMemory, agent: str) -> AgentVerification:
     files, problems = await memory.store.verify(agent)
-    said = [_difficulty(problem) for problem in problems]
+    said = [Difficulty.of(problem) for problem in problems]
     items = 0
     for part in await memory.store.parts(agent):
         try:
@@ -209,15 +245,12 @@ async def _verified(memory: OpenMemory, agent: str) -> AgentVerification:
 
 async def _measured(memory: OpenMemory, agent: str) -> AgentMemoryState:
     stats = await memory.store.stats(agent)
-    problems = [_difficulty(problem) for problem in stats.problems]
+    problems = [Difficulty.of(problem) for problem in stats.problems]
     index = await _index(memory, agent)
-    return AgentMemoryState(
+    return AgentMemoryState.of(
+        stats,
         agent=agent,
         memory=memory.name,
-        files=stats.files,
-        bytes=stats.bytes,
-        oldest=stats.oldest,
-        newest=stats.newest,
         items=index and index.entries,
         embedded=index and index.embedded,
         pending=index and (index.entries - index.embedded if memory.embedding else 0),
@@ -263,10 +296,6 @@ async def _index(memory: OpenMemory, agent: str) -> IndexStats | None:
         raise
     except SymbiontError:
         return None
-
-
-def _difficulty(problem: StoreProblem) -> Difficulty:
-    return Difficulty(file=problem.file, message=problem.message, severity=problem.severity)
 
 
 def _noted(context: Context, done: str, agent: str | None, **more: str) -> None:

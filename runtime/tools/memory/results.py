@@ -60,9 +60,7 @@ class Scores(Result):
 
 def scores_of(hit: FoundHit) -> dict[str, Any]:
     """Return the fields of `Scores`."""
-    return {name: getattr(hit, name) for name in ("score", "relevance", "cosine", "keyword_share")} | {
-        "parts": dict(hit.parts)
-    }
+    return {name: getattr(hit, name) for name in Scores.model_fields}
 
 
 class MemoryHit(Scores):

@@ -2,16 +2,101 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any, Final, Literal
 
-from runtime.tables.errors import ReadOnlyStatement
+from pydantic import BeforeValidator, Field, JsonValue
+
+from runtime.tables.errors import ReadOnlyStatement, TablesUnavailable
+from runtime.tables.sql_database import LONGEST_STATEMENT, MOST_ROWS, Dialect, SqlDatabase
 from runtime.tables.statement import seems_to_read
-from runtime.tables.storage import used_percent
+from runtime.tables.storage import UserStorage, used_percent
 from runtime.tools.context import Context
-from runtime.tools.tables.access import tables_of
-from runtime.tools.tables.types import Query, SqlResult, SqlSchema, TableColumn, UserTable, Values
+from runtime.tools.result import Result
 from runtime.tools.tool import LARGEST_ITEMS, tool
+
+
+def tables_of(context: Context) -> tuple[SqlDatabase, UserStorage]:
+    """Return the tables of all users, and what each may store. Raises TablesUnavailable."""
+    if context.sql is None or context.storage is None or context.no_tables is not None:
+        raise TablesUnavailable("SQL tables are unavailable here", hint="`symbi readiness` has the reason")
+    return context.sql, context.storage
+
+
+MOST_VALUES: Final = 999
+"""Maximum number of values for a statement."""
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
+
+Query = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=LONGEST_STATEMENT,
+        description="One SQL statement.",
+        examples=["SELECT shop, amount FROM expenses WHERE amount > ?"],
+    ),
+]
+
+
+def _fitting(values: Any) -> Any:
+    """Return the values. Raises ValueError: the union below would name its own kinds for each of them."""
+    if not isinstance(values, list | dict | None):
+        raise ValueError("it is a list for ?, or an object for :name")
+    if len(values or ()) > MOST_VALUES:
+        raise ValueError(f"there are {len(values or ()):,} values, and at most {MOST_VALUES} may be given")
+    if isinstance(values, dict) and not all(map(_NAME.fullmatch, values)):
+        raise ValueError("a name has letters, digits and _, and at most 63 of them")
+    return values
+
+
+Values = Annotated[
+    Annotated[list[JsonValue], Field(max_length=MOST_VALUES)]
+    | Annotated[dict[str, JsonValue], Field(max_length=MOST_VALUES)]
+    | None,
+    BeforeValidator(_fitting),
+    Field(
+        description='Values: a list for `?`, an object for `:name`. A blob is `{"base64": "…"}`.',
+        examples=[[20], {"least": 20}],
+    ),
+]
+
+
+class SqlResult(Result):
+    """The result of a statement."""
+
+    ok: Literal[True] = Field(default=True, description="It was executed.")
+    columns: list[str] = Field(description="The names of the columns, in order; empty if it returns no rows.")
+    rows: list[dict[str, Any]] = Field(
+        description=f"At most {MOST_ROWS:,} rows, by column. A blob is base64, a time ISO 8601, NULL null."
+    )
+    affected_rows: int = Field(description="The rows that an INSERT, UPDATE or DELETE changed.")
+    truncated: bool = Field(description="There are more rows than these: use LIMIT and OFFSET, or WHERE.")
+
+
+class TableColumn(Result):
+    """A column of a table."""
+
+    name: str
+    type: str = Field(description="As declared.")
+    nullable: bool
+
+
+class UserTable(Result):
+    """A table of the user."""
+
+    name: str
+    columns: list[TableColumn]
+    row_count: int
+
+
+class SqlSchema(Result):
+    """The user's tables, and what they take."""
+
+    dialect: Dialect = Field(description="The language of statements.")
+    tables: list[UserTable]
+    total_storage_bytes: int = Field(description="Bytes that the tables and the key-value store take.")
+    quota_used_percent: float = Field(description="The same in percent of what the user may store.")
 
 
 def only_reads(given: Mapping[str, Any]) -> bool:
@@ -64,14 +149,7 @@ async def agent_memory_schema(context: Context) -> SqlSchema:
     quota, stored = await storage.quota(user_id), await storage.stored(user_id)
     return SqlSchema(
         dialect=sql.dialect,
-        tables=[
-            UserTable(
-                name=table.name,
-                columns=[TableColumn(name=each.name, type=each.type, nullable=each.nullable) for each in table.columns],
-                row_count=table.row_count,
-            )
-            for table in tables
-        ],
+        tables=[UserTable.of(table, columns=[TableColumn.of(each) for each in table.columns]) for table in tables],
         total_storage_bytes=stored.bytes,
         quota_used_percent=used_percent(stored, quota),
     )

@@ -3,49 +3,210 @@ scopes are, and in a run of a subject on those of the subject."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Annotated, Any, Final, Literal
+from unicodedata import category
+
+from pydantic import AfterValidator, Field
 
 from runtime.clock import milliseconds
 from runtime.errors import UsageError
 from runtime.identity.user_settings import read_settings
-from runtime.tasks.due import read_due
+from runtime.memory.item import tag_form
+from runtime.tasks import task as stored
+from runtime.tasks.due import read_due, shown
 from runtime.tasks.errors import OK
 from runtime.tasks.store import TaskStore
-from runtime.tasks.task import Actor, Due, TaskFilter
+from runtime.tasks.task import (
+    LONGEST_DESCRIPTION,
+    LONGEST_TAG,
+    LONGEST_TITLE,
+    MOST_TAGS,
+    Actor,
+    Due,
+    Priority,
+    Source,
+    Status,
+    TaskFilter,
+)
 from runtime.tools.context import Context
 from runtime.tools.failure import wrong
 from runtime.tools.memory.access import data_subject, own_subject
 from runtime.tools.memory.parameters import OwnSubject, WantedSubject
-from runtime.tools.patterns import EXAMPLE_ID
-from runtime.tools.tasks.types import (
-    AllTags,
-    BulkResult,
-    BulkResults,
-    Clear,
-    DeletedTask,
-    Description,
-    DueDate,
-    KeptTask,
-    Limit,
-    NewPriority,
-    NewStatus,
-    NewTags,
-    NewTitle,
-    Offset,
-    OfPriority,
-    OfStatus,
-    Tags,
-    TagsAdd,
-    TagsRemove,
-    TaskId,
-    TaskIds,
-    TaskList,
-    TaskWithHistory,
-    Title,
-    kept,
-    with_history,
-)
+from runtime.tools.patterns import EXAMPLE_ID, ONE_OR_MORE, UUID
+from runtime.tools.result import Result, UnixTime
 from runtime.tools.tool import tool
+
+MOST_BULK = 100
+"""Maximum number of tasks that are changed together."""
+
+_INVISIBLE: Final = frozenset(("Cc", "Cf", "Zl", "Zp", "Zs"))
+"""Categories of Unicode: control and format characters, and white space."""
+
+
+def _tag(value: str) -> str:
+    tag = tag_form(value.strip().lower())
+    if not tag:
+        raise ValueError("a tag is blank")
+    if not tag.isprintable():
+        raise ValueError("a tag has a character that cannot be printed")
+    if len(tag) > LONGEST_TAG:
+        raise ValueError(f"a tag has more than {LONGEST_TAG} characters")
+    return tag
+
+
+def _unique(values: list[str]) -> list[str]:
+    return list(dict.fromkeys(values))
+
+
+def _not_blank(value: str) -> str:
+    if all(category(each) in _INVISIBLE for each in value):
+        raise ValueError("it is blank")
+    return value
+
+
+_Id = Annotated[str, Field(pattern=UUID)]
+_Tag = Annotated[str, Field(min_length=1, max_length=LONGEST_TAG), AfterValidator(_tag)]
+_TagList = Annotated[list[_Tag], Field(max_length=MOST_TAGS), AfterValidator(_unique), ONE_OR_MORE]
+_Title = Annotated[str, Field(min_length=1, max_length=LONGEST_TITLE), AfterValidator(_not_blank)]
+_DueDate = Annotated[str, Field(min_length=1, max_length=100)]
+_Cleared = Literal["due_date", "description"]
+
+TaskId = Annotated[str, Field(pattern=UUID, description="The task's id.")]
+TaskIds = Annotated[
+    Annotated[list[_Id], AfterValidator(_unique)],
+    Field(min_length=1, max_length=MOST_BULK, description="The ids of the tasks."),
+]
+Title = Annotated[_Title, Field(description="What is to be done, in one line.")]
+NewTitle = Annotated[_Title | None, Field(description="The new title.")]
+Description = Annotated[
+    Annotated[str, Field(max_length=LONGEST_DESCRIPTION)] | None, Field(description="Details, if any.")
+]
+DueDate = Annotated[
+    _DueDate | None,
+    Field(
+        description="When it is due: a time (RFC 3339), or a date, at whose end in the user's time zone it is due.",
+        examples=["2026-12-01"],
+    ),
+]
+Tags = Annotated[_TagList, Field(description="Its tags, in lower case.")]
+NewTags = Annotated[_TagList | None, Field(description="Its tags, in place of the present ones.")]
+AllTags = Annotated[_TagList, Field(description="Only tasks with all of these tags.")]
+TagsAdd = Annotated[_TagList, Field(description="Tags to add.")]
+TagsRemove = Annotated[_TagList, Field(description="Tags to remove.")]
+OfStatus = Annotated[Status | None, Field(description="Only tasks with this status.")]
+NewStatus = Annotated[Status | None, Field(description="The new status.")]
+OfPriority = Annotated[Priority, Field(description="How important it is.")]
+NewPriority = Annotated[Priority | None, Field(description="The new priority.")]
+Clear = Annotated[
+    Annotated[list[_Cleared], Field(max_length=2)], Field(description="Fields to empty: `due_date`, `description`.")
+]
+Limit = Annotated[int, Field(ge=1, le=100, description="Maximum number of tasks.")]
+Offset = Annotated[int, Field(ge=0, le=1_000_000_000, description="How many tasks to skip.")]
+Query = Annotated[str, Field(max_length=2000, description="What to look for, in words."), AfterValidator(_not_blank)]
+
+
+class KeptTask(Result):
+    """A task."""
+
+    task_id: str
+    title: str
+    description: str | None
+    status: Status
+    priority: Priority
+    due_date: str | None = Field(description="A date, at whose end it is due, or a time in UTC.")
+    overdue: bool = Field(description="It was due, and is not done.")
+    tags: list[str]
+    source: Source = Field(description="What created it: an agent, a user or a client of the HTTP API.")
+    created_by_agent: str | None
+    origin_run_id: str | None = Field(description="The run that created it.")
+    updated_source: Source = Field(description="What changed it last.")
+    updated_by_agent: str | None
+    updated_run_id: str | None
+    created_at: UnixTime
+    updated_at: UnixTime
+    completed_at: UnixTime | None
+    subject: str | None = Field(description="The subject of keyed threads to which it belongs; null: none.")
+    webhook: str | None = Field(
+        description="The webhook whose delivery led to its text, which may be a stranger's; null: none did."
+    )
+
+
+class HistoryField(Result):
+    """A field that changed."""
+
+    field: stored.Field
+    before: str | list[str] | None
+    after: str | list[str] | None
+
+
+class HistoryEntry(Result):
+    """A change of a task; the first one is its creation."""
+
+    version: int
+    source: Source
+    agent: str | None
+    run_id: str | None
+    at: UnixTime
+    changes: list[HistoryField]
+
+
+class TaskWithHistory(KeptTask):
+    """A task and its changes."""
+
+    version: int = Field(description="The number of its changes, with the creation.")
+    history: list[HistoryEntry] = Field(description="The newest changes, newest first.")
+
+
+class TaskList(Result):
+    """Tasks, and how many there are in all."""
+
+    tasks: list[KeptTask]
+    total: int
+
+
+class FoundTasks(TaskList):
+    """Tasks, the best fit first, and how many were found."""
+
+    notes: list[str] = Field(description="How they were found, if not as usual.")
+
+
+class DeletedTask(Result):
+    """A task that was deleted."""
+
+    task_id: str
+
+
+class BulkResult(Result):
+    """The result of one task: `ok`, or why it cannot be changed."""
+
+    task_id: str
+    result: str
+
+
+class BulkResults(Result):
+    """The result of each task."""
+
+    results: list[BulkResult]
+
+
+def kept(task: stored.Task, now: int) -> KeptTask:
+    """Return a task as tools show it at `now` (Unix milliseconds)."""
+    return KeptTask.of(task, **_others(task, now))
+
+
+def _others(task: stored.Task, now: int) -> dict[str, Any]:
+    """Return the fields of a result that a task has under no name or another one."""
+    return {"task_id": task.id, "due_date": shown(task.due), "overdue": task.is_overdue(now)}
+
+
+def with_history(task: stored.Task, history: Sequence[stored.TaskChange], now: int) -> TaskWithHistory:
+    """Return a task with its changes."""
+    entries = [
+        HistoryEntry.of(change, at=change.created_at, changes=[each._asdict() for each in change.changes])
+        for change in history
+    ]
+    return TaskWithHistory.of(task, **_others(task, now), history=entries)
 
 
 @tool("read", example={"status": "pending", "tags": ["work"], "limit": 20})

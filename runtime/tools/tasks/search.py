@@ -13,8 +13,7 @@ from runtime.tools.context import Context
 from runtime.tools.memory.access import data_subject
 from runtime.tools.memory.parameters import WantedSubject
 from runtime.tools.memory.search import shown_notes
-from runtime.tools.tasks.manage import store_of
-from runtime.tools.tasks.types import AllTags, FoundTasks, Limit, OfStatus, Query, kept
+from runtime.tools.tasks.manage import AllTags, FoundTasks, Limit, OfStatus, Query, kept, store_of
 from runtime.tools.tool import tool
 
 MOST_FOUND: Final = 100

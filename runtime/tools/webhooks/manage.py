@@ -4,40 +4,158 @@ from __future__ import annotations
 
 import difflib
 from datetime import timedelta
-from typing import Any
+from typing import Annotated, Any
 
 import structlog
+from pydantic import AfterValidator, Field
 
 from dslc.blocks.values.quantity import read_duration
-from runtime.clock import utc
 from runtime.database.errors import Unavailable
 from runtime.errors import NotFound, UsageError
 from runtime.tools.context import Context
 from runtime.tools.cursor import read_cursor, write_cursor
 from runtime.tools.memory.access import user_filter
-from runtime.tools.patterns import EXAMPLE_ID
+from runtime.tools.patterns import EXAMPLE_ID, UUID, NewSecret
+from runtime.tools.result import NextCursor, Result, UnixTime
 from runtime.tools.tool import tool
-from runtime.tools.webhooks.types import (
-    AgentName,
-    AuditEntry,
-    AuditPage,
-    Cursor,
-    DeletedWebhook,
-    Insecure,
-    IsActive,
-    Limit,
-    NewTitle,
-    NewWebhook,
-    Overlap,
-    RotatedSecret,
-    Title,
-    Webhook,
-    WebhookId,
-    WebhookPage,
-)
 from runtime.webhooks.audit.log import LogEntry, page
 from runtime.webhooks.routing.dynamic_routes import PREFIX
 from runtime.webhooks.routing.dynamic_webhooks import DynamicWebhook
+
+LONGEST_OVERLAP = timedelta(days=30)
+
+# No control characters, and no characters that change the direction of text or are invisible: a title identifies a
+# webhook on terminals. The two joiners (U+200C, U+200D) are part of letters and emojis.
+_NO_CONTROL = (
+    r"\u0000-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e"
+    r"\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb"
+)
+_TITLE = rf"^[^{_NO_CONTROL}\u0020]([^{_NO_CONTROL}]*[^{_NO_CONTROL}\u0020])?$"
+
+
+def _duration(text: str) -> str:
+    if read_duration(text) > LONGEST_OVERLAP:
+        raise ValueError(f"an overlap is {LONGEST_OVERLAP.days} days at most")
+    return text
+
+
+WebhookId = Annotated[str, Field(pattern=UUID, description="The webhook's id, a UUID.")]
+Title = Annotated[
+    str,
+    Field(
+        pattern=_TITLE,
+        max_length=200,
+        description="The title: up to 200 characters in one line, without a space at either end.",
+        examples=["Nightly build"],
+    ),
+]
+NewTitle = Annotated[
+    Annotated[str, Field(pattern=_TITLE, max_length=200)] | None,
+    Field(description="The new title: up to 200 characters in one line, without a space at either end."),
+]
+IsActive = Annotated[bool | None, Field(description="Whether it accepts requests; false: they are answered 404.")]
+AgentName = Annotated[
+    Annotated[str, Field(min_length=1, max_length=64)] | None,
+    Field(description="The agent to run for each delivery; null: deliveries are only stored.", examples=["reviewer"]),
+]
+Insecure = Annotated[bool, Field(description="Accept unsigned requests: anyone who knows the URL can run the agent.")]
+Overlap = Annotated[
+    str,
+    Field(
+        max_length=40,
+        pattern=r"^[0-9a-z]+$",
+        description="How long the previous secret stays valid, such as `24h` or `7d`; `0s` ends it at once, "
+        "`30d` is the maximum.",
+        examples=["24h"],
+    ),
+    AfterValidator(_duration),
+]
+Limit = Annotated[int, Field(ge=1, le=200, description="Maximum number of results.")]
+Cursor = Annotated[
+    str | None, Field(max_length=200, description="`next_cursor` of the previous page; without it, the first page.")
+]
+Secret = Annotated[
+    NewSecret,
+    Field(
+        repr=False,
+        description="The signing secret; the whole text is the key. It is shown only once, so store it. null if "
+        "unverified requests are accepted.",
+    ),
+]
+
+
+class Webhook(Result):
+    """A webhook created through the API, without its secret."""
+
+    webhook_id: WebhookId
+    title: str
+    agent: str | None = Field(description="The agent to run for each delivery; null: deliveries are only stored.")
+    user_id: str = Field(description="The id of its user.")
+    url: str = Field(description="The URL for senders.")
+    is_active: bool = Field(description="false: requests are answered 404.")
+    insecure_allow_unverified: bool = Field(description="true: unsigned requests are accepted.")
+    previous_secret_until: UnixTime | None = Field(
+        description="The time until which the previous secret is also valid."
+    )
+    created_at: UnixTime
+    updated_at: UnixTime
+
+
+class NewWebhook(Webhook):
+    """A new webhook, with its secret."""
+
+    secret: Secret
+    notes: list[str] = Field(description="Notes, for instance that no daemon listens at the URL yet.")
+
+
+class RotatedSecret(Result):
+    """A new secret, and the time until which the previous one is valid."""
+
+    webhook_id: WebhookId
+    secret: Secret
+    previous_secret_until: UnixTime | None = Field(description="null: the previous secret is no longer valid.")
+
+
+class WebhookPage(Result):
+    """A page of one's webhooks, oldest first."""
+
+    webhooks: list[Webhook]
+    next_cursor: NextCursor
+
+
+class DeletedWebhook(Result):
+    """The deleted webhook."""
+
+    webhook_id: WebhookId
+
+
+class AuditEntry(Result):
+    """One request, or several similar ones that were refused within a minute; never the body."""
+
+    id: str
+    time: UnixTime = Field(description="When it arrived; for several requests, when the newest did.")
+    verdict: str = Field(description="accepted, refused, filtered, repeated or handshake.", examples=["accepted"])
+    rejection_reason: str | None = Field(description="Why it was not accepted; null if it was.")
+    http_status: int = Field(description="The status of the answer.")
+    insecure_allow_unverified: bool = Field(description="true: the webhook accepts unsigned requests.")
+    signature_valid: bool | None = Field(description="null if the webhook accepts unsigned requests.")
+    secret: str | None = Field(description="The secret that matched: newest, or previous after a rotation.")
+    source_ip: str | None
+    payload_size_bytes: int
+    payload_sha256: str | None
+    headers: dict[str, str] = Field(description="Some of the headers; never one that may contain a secret.")
+    delivery_id: str | None
+    run_id: str | None = Field(description="The state of the delivery.")
+    run_state: str | None
+    count: int = Field(description="The number of requests in this entry.")
+
+
+class AuditPage(Result):
+    """A page of requests, newest first."""
+
+    entries: list[AuditEntry]
+    next_cursor: NextCursor
+
 
 log = structlog.get_logger("symbiont.webhooks")
 
@@ -66,7 +184,7 @@ async def webhook_create(
     notes = [] if listens else ["no daemon runs here to answer at the URL: `symbi up` starts one"]
     if secret is not None and not shown:
         notes.append(f"`symbi webhook secret {made.id}` shows a person the secret, once")
-    return NewWebhook(**_fields(made, context), secret=secret, notes=notes)
+    return NewWebhook.of(made, **_others(made, context), secret=secret, notes=notes)
 
 
 @tool("read", example={"limit": 20})
@@ -77,13 +195,13 @@ async def webhook_list(context: Context, limit: Limit = 50, cursor: Cursor = Non
     found = await context.webhooks.page(user_filter(context, None), limit + 1, after)
     shown = found[:limit]
     more = write_cursor(shown[-1].created_at, shown[-1].id) if len(found) > limit else None
-    return WebhookPage(webhooks=[Webhook(**_fields(each, context)) for each in shown], next_cursor=more)
+    return WebhookPage(webhooks=[_webhook(each, context) for each in shown], next_cursor=more)
 
 
 @tool("read", example={"webhook_id": EXAMPLE_ID})
 async def webhook_get(context: Context, webhook_id: WebhookId) -> Webhook:
     """Show one of your webhooks without its secret; with `admin`, one of any user."""
-    return Webhook(**_fields(await _mine(context, webhook_id), context))
+    return _webhook(await _mine(context, webhook_id), context)
 
 
 @tool("write", idempotent=True, example={"webhook_id": EXAMPLE_ID, "is_active": False})
@@ -101,7 +219,7 @@ async def webhook_update(
     done = "renamed" if is_active is None else "switched on" if is_active else "switched off"
     await _changed(context, done, webhook_id, there=changed is not None)
     assert changed is not None
-    return Webhook(**_fields(changed, context))
+    return _webhook(changed, context)
 
 
 @tool("write", destructive=True, example={"webhook_id": EXAMPLE_ID})
@@ -125,7 +243,7 @@ async def webhook_rotate_secret(context: Context, webhook_id: WebhookId, overlap
     await _changed(context, "rotated", webhook_id, there=rotated is not None)
     assert rotated is not None
     webhook, secret = rotated
-    return RotatedSecret(webhook_id=webhook_id, secret=secret, previous_secret_until=_time(webhook.previous_until))
+    return RotatedSecret.of(webhook, webhook_id=webhook_id, secret=secret, previous_secret_until=webhook.previous_until)
 
 
 @tool("read", example={"webhook_id": EXAMPLE_ID, "limit": 20})
@@ -172,32 +290,25 @@ async def _changed(context: Context, done: str, webhook_id: str, *, there: bool 
         log.warning("change_not_applied", webhook=webhook_id, reason=str(error))
 
 
-def _fields(webhook: DynamicWebhook, context: Context) -> dict[str, Any]:
-    now = context.clock.now() * 1000
+def _webhook(webhook: DynamicWebhook, context: Context) -> Webhook:
+    return Webhook.of(webhook, **_others(webhook, context))
+
+
+def _others(webhook: DynamicWebhook, context: Context) -> dict[str, Any]:
+    """Return the fields of a result that a webhook has under no name or another one."""
     until = webhook.previous_until
     return {
         "webhook_id": webhook.id,
-        "title": webhook.title,
-        "agent": webhook.agent,
-        "user_id": webhook.user_id,
         "url": context.public_url(f"{PREFIX}{webhook.id}"),
-        "is_active": webhook.is_active,
         "insecure_allow_unverified": not webhook.verified,
-        "previous_secret_until": _time(until if until is not None and until > now else None),
-        "created_at": _time(webhook.created_at),
-        "updated_at": _time(webhook.updated_at),
+        "previous_secret_until": until if until is not None and until > context.clock.now() * 1000 else None,
     }
 
 
-def _time(milliseconds: int | None) -> Any:
-    return None if milliseconds is None else utc(milliseconds / 1000)
-
-
 def _entry(entry: LogEntry, *, verified: bool) -> AuditEntry:
-    return AuditEntry(
-        id=entry.id,
-        time=_time(entry.received_at),
-        verdict=entry.verdict,
+    return AuditEntry.of(
+        entry,
+        time=entry.received_at,
         rejection_reason=None if entry.verdict == "accepted" else entry.reason,
         http_status=entry.status,
         insecure_allow_unverified=not verified,
@@ -207,8 +318,4 @@ def _entry(entry: LogEntry, *, verified: bool) -> AuditEntry:
         payload_size_bytes=entry.size,
         payload_sha256=entry.body_sha256,
         headers=dict(entry.headers),
-        delivery_id=entry.delivery_id,
-        run_id=entry.run_id,
-        run_state=entry.run_state,
-        count=entry.count,
     )

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
-from runtime.agents.attempt import Preview, preview
+from dslc.blocks.agent import Agent
+from runtime.agents.attempt import Preview, declared_blocks, preview
+from runtime.agents.context.build import BuiltContext
+from runtime.agents.context.fields import Budget
+from runtime.agents.fixed_context import budget_of, fit, fixed_fields, time_text, zone_of
 from runtime.api.admin.agents.chat import SCOPES
 from runtime.api.admin.agents.lookup import talking_agent, talking_thread
 from runtime.api.admin.operation import operation
 from runtime.api.admin.parameters import OptionalAgent, Text, time_json
 from runtime.api.admin.state import AdminContext
-from runtime.clock import milliseconds
+from runtime.clock import milliseconds, utc
 from runtime.errors import UsageError
 from runtime.identity.caller import Caller
+from runtime.memory.core.block import BlockScope
 from runtime.tasks.due import shown
 from runtime.tasks.urgent import UrgentTask
 from runtime.threads.inputs import ClaimedInput
 from runtime.threads.run_log import RunLog
 from runtime.tools.context import ActingAgent
+from runtime.tools.model.agent_toolset import AgentIdentity
 
 
 def _urgent(urgent: UrgentTask, built: Preview) -> dict[str, Any]:
@@ -79,3 +85,34 @@ async def agent_context_preview(
         "urgent_tasks": [_urgent(each, built) for each in built.urgent],
         "messages": [{"role": message.role, "content": message.text} for message in built.context.messages],
     }
+
+
+class FirstContext(NamedTuple):
+    """A context without messages, and its budget."""
+
+    context: BuiltContext
+    budget: Budget
+
+
+async def first_context(context: AdminContext, agent: Agent) -> FirstContext | None:
+    """Return the context of an agent with the blocks and preferences of the caller as they are now; None for a
+    recorder. Nothing is stored, and no model is asked.
+
+    Raises NoRoom, ModelUnavailable for a model that cannot be opened, `Unsealable`, and `Unavailable`.
+    """
+    caller = Caller(context.caller.user_id, frozenset(SCOPES))
+    own = await context.services.own_agent(context.program, agent, caller.user_id)
+    agent = own.agent
+    about = context.agent_context(own, caller, ActingAgent(agent.name, "", None))
+    if about.client is None:
+        return None
+    blocks = await context.services.blocks.blocks(BlockScope(caller.user_id, agent.name), declared_blocks(agent))
+    tools = about.tools.of(
+        agent.tools or None, caller, AgentIdentity(agent.name), tables=about.tool_context.no_tables is None
+    )
+    zone = await zone_of(context.database, caller.user_id, own.settings)
+    time = time_text(utc(context.clock.now()), zone)
+    fields = fixed_fields(agent, about.client, tools.schemas, blocks, own.settings, time=time)
+    budget = await budget_of(agent, about.client)
+    counter = await context.services.counters.of(about.client)
+    return FirstContext(await fit(fields, budget, counter, about.client), budget)

@@ -9,7 +9,7 @@ import pytest
 from runtime.database.schema import OWNER
 from runtime.errors import Conflict
 from runtime.identity.caller import Caller
-from runtime.tools.approvals.types import CallApproval, CallApprovals
+from runtime.tools.approvals.decide import CallApproval, CallApprovals
 from runtime.tools.toolset import ALL_TOOLS
 from tests.runtime.agents.approvals.waiting import CONFIRM, approve, asking, deny, note, parked
 from tests.runtime.agents.loop.acting import Acting, program

@@ -13,7 +13,7 @@ from runtime.database.schema import OWNER, TURN_TABLES, approvals
 from runtime.identity.caller import Caller, Scope, Surface
 from runtime.threads.approvals.approval import Approval
 from runtime.threads.run import AWAITING
-from runtime.tools.approvals.types import CallApproval
+from runtime.tools.approvals.decide import CallApproval
 from runtime.tools.toolset import ALL_TOOLS
 from tests.runtime.agents.loop.acting import Acting, acting, program
 from tests.runtime.agents.scripted import ScriptedModel
