@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from runtime.webhooks.providers import find_provider
-from runtime.webhooks.providers.provider import SummaryField
+from runtime.webhooks.providers.summaries import summary_paths
 from runtime.webhooks.request.json_path import compile_path
 
 _LENGTH = 200
@@ -21,14 +22,14 @@ class Summary(NamedTuple):
 
 
 def describe(provider: str, event: str | None, payload: object) -> Summary:
-    """Summarize a payload by the facts that the provider's row names, or by its first few top-level scalars when there
-    are none.
+    """Summarize a payload by the facts that `summaries.json` names for the provider, or by its first few top-level
+    scalars when there are none.
 
     `payload`: decoded, None when it could not be: `row.payload(body, content_type).value_or_none()`. Raises ValueError
     for an unknown provider.
     """
     row = find_provider(provider)
-    facts = [(field.label, text) for field in row.summary_fields if (text := _first(field, payload))]
+    facts = [(label, text) for label, paths in summary_paths(provider).items() if (text := _first(paths, payload))]
     return Summary(one_line(f"{row.title} {event or 'delivery'}"), facts or _top(payload))
 
 
@@ -39,8 +40,8 @@ def one_line(text: str) -> str:
     return line if len(line) <= _LENGTH and len(head) == len(text) else line[: _LENGTH - 1].rstrip() + "…"
 
 
-def _first(field: SummaryField, payload: object) -> str | None:
-    for path in field.paths:
+def _first(paths: Sequence[str], payload: object) -> str | None:
+    for path in paths:
         for node in compile_path(path)(payload):
             if text := _scalar(node):
                 return text

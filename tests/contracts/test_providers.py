@@ -13,6 +13,7 @@ import pytest
 from dslc.blocks.setting import settings_of
 from runtime.webhooks.providers import PROVIDERS
 from runtime.webhooks.providers.description import describe
+from runtime.webhooks.providers.summaries import all_summaries, summary_paths
 from runtime.webhooks.request.field_source import BODY as BODY_ID
 from runtime.webhooks.request.field_source import header_name
 from runtime.webhooks.request.headers import Headers
@@ -409,7 +410,7 @@ def test_the_row_is_ready_for_the_catalogue(name: str) -> None:
     assert row.methods
     if row.event and header_name(row.event[0]):
         assert row.sample_event, "a test delivery must say what it is"
-    for path in (path for field in row.summary_fields for path in field.paths):
+    for path in (path for paths in summary_paths(name).values() for path in paths):
         compile_path(path)
     if row.options is not None:
         assert all(setting.doc for setting in settings_of(row.options))
@@ -439,6 +440,7 @@ def test_a_row_that_nobody_here_can_sign_for_has_tests_of_its_own() -> None:
 
 def test_each_row_is_found_by_its_name() -> None:
     assert all(name == row.name for name, row in PROVIDERS.items())
+    assert set(all_summaries()) <= set(PROVIDERS)
 
 
 def test_an_unknown_provider_is_an_error_with_the_nearest_name() -> None:

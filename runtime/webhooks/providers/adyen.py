@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import msgspec
 
 from runtime.webhooks.keys.shared_secret import hex_key
-from runtime.webhooks.providers.provider import Provider, SummaryField
+from runtime.webhooks.providers.provider import Provider
 from runtime.webhooks.request.payload import decode_json
 from runtime.webhooks.request.refusal import RefusedRequest
 from runtime.webhooks.request.request import WebhookRequest
@@ -111,13 +111,4 @@ ADYEN = Provider(
     event=(f"{_FIRST}.eventCode",),
     delivery_id=(f"{_ITEM}.pspReference + {_ITEM}.eventCode + {_ITEM}.success",),
     answer=StaticAnswer(body=b"[accepted]"),
-    summary_fields=(
-        SummaryField("event", (f"{_FIRST}.eventCode",)),
-        SummaryField("success", (f"{_FIRST}.success",)),
-        SummaryField("payment", (f"{_FIRST}.pspReference",)),
-        SummaryField("reference", (f"{_FIRST}.merchantReference",)),
-        SummaryField("amount in minor units", (f"{_FIRST}.amount.value",)),
-        SummaryField("currency", (f"{_FIRST}.amount.currency",)),
-        SummaryField("account", (f"{_FIRST}.merchantAccountCode",)),
-    ),
 )

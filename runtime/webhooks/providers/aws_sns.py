@@ -18,7 +18,7 @@ from dslc.blocks.values.types import SINGLE, Form
 from runtime.webhooks.handshakes import Handshake
 from runtime.webhooks.keys.certificate import holds, private_key, read_signature, signing_key, write_signature
 from runtime.webhooks.providers.custom import listed
-from runtime.webhooks.providers.provider import MIB, Provider, SummaryField
+from runtime.webhooks.providers.provider import MIB, Provider
 from runtime.webhooks.request.payload import Payload, decode_json
 from runtime.webhooks.request.refusal import RefusedRequest
 from runtime.webhooks.request.request import WebhookRequest
@@ -207,12 +207,6 @@ AWS_SNS = Provider(
     handshake=Handshake("POST of a confirmation: its URL is logged, for you to open", _confirm, signed=True),
     event=("$.Type",),
     delivery_id=("$.MessageId",),
-    summary_fields=(
-        SummaryField("topic", ("$.TopicArn",)),
-        SummaryField("subject", ("$.Subject",)),
-        SummaryField("message", ("$.Message",)),
-        SummaryField("at", ("$.Timestamp",)),
-    ),
     options=SnsOptions,
     configure=configure,
     keyless=True,

@@ -13,7 +13,7 @@ from dslc.blocks.options import Options
 from dslc.blocks.values.types import Form, HeaderName, Relation
 from runtime.webhooks.handshakes import PERMISSION, Handshake, by_method, safe_challenge
 from runtime.webhooks.providers.custom import PUBLIC, Algorithms, JwksUrl, Texts
-from runtime.webhooks.providers.provider import MIB, Provider, SummaryField
+from runtime.webhooks.providers.provider import MIB, Provider
 from runtime.webhooks.request.payload import Payload
 from runtime.webhooks.request.refusal import RefusedRequest
 from runtime.webhooks.request.request import WebhookRequest, query_parameters
@@ -82,12 +82,6 @@ AZURE_EVENT_GRID = Provider(
     event=("$[0].eventType", "$.type", "$[0].type"),
     # A CloudEvent's id is unique within its source (CloudEvents 1.0, `id`).
     delivery_id=("$.source + $.id", "$[*].source + $[*].id", "$[*].id"),
-    summary_fields=(
-        SummaryField("event", ("$[0].eventType", "$.type", "$[0].type")),
-        SummaryField("subject", ("$[0].subject", "$.subject")),
-        SummaryField("topic", ("$[0].topic", "$.source", "$[0].source")),
-        SummaryField("at", ("$[0].eventTime", "$.time", "$[0].time")),
-    ),
     options=EventGridOptions,
     configure=_configure_event_grid,
     keyless_by="tenant",
@@ -119,12 +113,6 @@ MICROSOFT_GRAPH = Provider(
     handshake=Handshake("POST: `validationToken` is echoed", _validate_graph),
     delivery_id=("$.value[*].id",),
     event=("$.value[0].lifecycleEvent", "$.value[0].changeType"),
-    summary_fields=(
-        SummaryField("change", ("$.value[0].changeType", "$.value[0].lifecycleEvent")),
-        SummaryField("resource", ("$.value[0].resource",)),
-        SummaryField("type", ("$.value[0].resourceData['@odata.type']",)),
-        SummaryField("subscription", ("$.value[0].subscriptionId",)),
-    ),
 )
 
 
@@ -168,12 +156,6 @@ GOOGLE_PUBSUB = Provider(
     body_limit=14 * MIB,
     event=("$.message.attributes.eventType",),
     delivery_id=("$.message.messageId",),
-    summary_fields=(
-        SummaryField("subscription", ("$.subscription",)),
-        SummaryField("event", ("$.message.attributes.eventType",)),
-        SummaryField("published", ("$.message.publishTime",)),
-        SummaryField("attempt", ("$.deliveryAttempt",)),
-    ),
     options=PubSubOptions,
     configure=_configure_pubsub,
     keyless=True,
@@ -213,13 +195,6 @@ OKTA = Provider(
     handshake=Handshake("GET: `X-Okta-Verification-Challenge` is echoed as JSON", _verify_okta, methods=("GET",)),
     event=("$.data.events[0].eventType",),
     delivery_id=("$.eventId",),
-    summary_fields=(
-        SummaryField("event", ("$.data.events[0].displayMessage",)),
-        SummaryField("actor", ("$.data.events[0].actor.alternateId", "$.data.events[0].actor.displayName")),
-        SummaryField("target", ("$.data.events[0].target[0].alternateId", "$.data.events[0].target[0].displayName")),
-        SummaryField("outcome", ("$.data.events[0].outcome.result",)),
-        SummaryField("at", ("$.data.events[0].published",)),
-    ),
     options=OktaOptions,
     configure=_configure_okta,
 )
@@ -258,12 +233,6 @@ FUSIONAUTH = Provider(
     scheme=_FUSIONAUTH,
     event=("$.event.type",),
     delivery_id=("$.event.id",),
-    summary_fields=(
-        SummaryField("type", ("$.event.type",)),
-        SummaryField("user", ("$.event.user.email", "$.event.user.username", "$.event.user.id")),
-        SummaryField("application", ("$.event.applicationId",)),
-        SummaryField("tenant", ("$.event.tenantId",)),
-    ),
     options=FusionAuthOptions,
     configure=_configure_fusionauth,
     keyless_by="jwks_url",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from runtime.webhooks.keys.shared_secret import text_key
-from runtime.webhooks.providers.provider import Provider, SummaryField
+from runtime.webhooks.providers.provider import Provider
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.refusal import RefusedRequest
 from runtime.webhooks.request.request import WebhookRequest
@@ -90,12 +90,4 @@ COINBASE_CDP = Provider(
     event=("header:X-Event-Type", "$.eventType"),
     sample_event="onchain.activity.detected",
     delivery_id=("header:X-Event-Id",),
-    summary_fields=(
-        SummaryField("event", ("$.eventType", "$.data.eventType")),
-        SummaryField("network", ("$.network", "$.data.network")),
-        SummaryField("transaction", ("$.transactionHash", "$.data.transactionHash")),
-        SummaryField("contract", ("$.contractAddress", "$.data.contractAddress")),
-        SummaryField("from", ("$.from", "$.data.from")),
-        SummaryField("to", ("$.to", "$.data.to")),
-    ),
 )

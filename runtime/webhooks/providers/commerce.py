@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from runtime.webhooks.handshakes import form_ping
-from runtime.webhooks.providers.provider import MIB, Provider, SummaryField
+from runtime.webhooks.providers.provider import MIB, Provider
 from runtime.webhooks.request.field_source import BODY
 from runtime.webhooks.request.static_response import OK
 from runtime.webhooks.schemes.basic import Basic
@@ -22,13 +22,6 @@ COMMERCE: Final = (
         scheme=Basic(),
         event=("$.event_type",),
         delivery_id=("$.id",),
-        summary_fields=(
-            SummaryField("customer", ("$.content.customer.email", "$.content.customer.id")),
-            SummaryField("subscription", ("$.content.subscription.id",)),
-            SummaryField("plan", ("$.content.subscription.subscription_items[0].item_price_id",)),
-            SummaryField("invoice", ("$.content.invoice.id",)),
-            SummaryField("amount", ("$.content.transaction.amount", "$.content.invoice.total")),
-        ),
     ),
     Provider(
         name="coinbase-commerce",
@@ -40,13 +33,6 @@ COMMERCE: Final = (
         # Not `$.id`, which differs for every attempt.
         delivery_id=("$.event.id",),
         answer=OK,
-        summary_fields=(
-            SummaryField("charge", ("$.event.data.code",)),
-            SummaryField("name", ("$.event.data.name",)),
-            SummaryField("amount", ("$.event.data.pricing.local.amount",)),
-            SummaryField("currency", ("$.event.data.pricing.local.currency",)),
-            SummaryField("status", ("$.event.data.timeline[-1].status",)),
-        ),
     ),
     Provider(
         name="lemonsqueezy",
@@ -58,17 +44,6 @@ COMMERCE: Final = (
         # Only `updated_at` distinguishes two events of an object.
         delivery_id=(BODY,),
         answer=OK,
-        summary_fields=(
-            SummaryField("kind", ("$.data.type",)),
-            SummaryField("id", ("$.data.id",)),
-            SummaryField("status", ("$.data.attributes.status",)),
-            SummaryField(
-                "product", ("$.data.attributes.product_name", "$.data.attributes.first_order_item.product_name")
-            ),
-            SummaryField("total", ("$.data.attributes.total_formatted",)),
-            SummaryField("email", ("$.data.attributes.user_email",)),
-            SummaryField("test mode", ("$.meta.test_mode",)),
-        ),
     ),
     Provider(
         name="paddle",
@@ -84,14 +59,6 @@ COMMERCE: Final = (
         event=("$.event_type",),
         delivery_id=("$.notification_id", "$.event_id"),
         answer=OK,
-        summary_fields=(
-            SummaryField("id", ("$.data.id",)),
-            SummaryField("status", ("$.data.status",)),
-            SummaryField("customer", ("$.data.customer_id",)),
-            SummaryField("subscription", ("$.data.subscription_id",)),
-            SummaryField("total in minor units", ("$.data.details.totals.grand_total",)),
-            SummaryField("currency", ("$.data.currency_code",)),
-        ),
     ),
     Provider(
         name="plaid",
@@ -108,14 +75,6 @@ COMMERCE: Final = (
             body_claim="request_body_sha256",
         ),
         event=("$.webhook_type + $.webhook_code", "$.webhook_code"),
-        summary_fields=(
-            SummaryField("type", ("$.webhook_type",)),
-            SummaryField("code", ("$.webhook_code",)),
-            SummaryField("item", ("$.item_id",)),
-            SummaryField("environment", ("$.environment",)),
-            SummaryField("new transactions", ("$.new_transactions",)),
-            SummaryField("error", ("$.error.error_message", "$.error.error_code")),
-        ),
     ),
     Provider(
         name="razorpay",
@@ -125,14 +84,6 @@ COMMERCE: Final = (
         scheme=Hmac(header="X-Razorpay-Signature"),
         event=("$.event",),
         delivery_id=("header:X-Razorpay-Event-Id",),
-        summary_fields=(
-            SummaryField("payment", ("$.payload.payment.entity.id",)),
-            SummaryField("order", ("$.payload.order.entity.id", "$.payload.payment.entity.order_id")),
-            SummaryField("status", ("$.payload.payment.entity.status", "$.payload.order.entity.status")),
-            SummaryField("amount in minor units", ("$.payload.payment.entity.amount", "$.payload.order.entity.amount")),
-            SummaryField("currency", ("$.payload.payment.entity.currency", "$.payload.order.entity.currency")),
-            SummaryField("error", ("$.payload.payment.entity.error_description",)),
-        ),
     ),
     Provider(
         name="shopify",
@@ -146,16 +97,6 @@ COMMERCE: Final = (
         event=("header:X-Shopify-Topic",),
         sample_event="orders/create",
         delivery_id=("header:X-Shopify-Webhook-Id",),
-        summary_fields=(
-            SummaryField("order", ("$.name", "$.order_number")),
-            SummaryField("title", ("$.title",)),
-            SummaryField("id", ("$.id",)),
-            SummaryField("total", ("$.total_price", "$.current_total_price")),
-            SummaryField("currency", ("$.currency",)),
-            SummaryField("paid", ("$.financial_status",)),
-            SummaryField("fulfilled", ("$.fulfillment_status",)),
-            SummaryField("email", ("$.email", "$.customer.email")),
-        ),
     ),
     Provider(
         name="square",
@@ -165,22 +106,6 @@ COMMERCE: Final = (
         scheme=Hmac(header="X-Square-HmacSha256-Signature", encoding="base64", payload="{url}{body}"),
         event=("$.type",),
         delivery_id=("$.event_id",),
-        summary_fields=(
-            SummaryField("merchant", ("$.merchant_id",)),
-            SummaryField("object", ("$.data.type",)),
-            SummaryField("id", ("$.data.id",)),
-            SummaryField(
-                "status",
-                ("$.data.object.payment.status", "$.data.object.invoice.status", "$.data.object.refund.status"),
-            ),
-            SummaryField(
-                "amount", ("$.data.object.payment.amount_money.amount", "$.data.object.refund.amount_money.amount")
-            ),
-            SummaryField(
-                "currency",
-                ("$.data.object.payment.amount_money.currency", "$.data.object.refund.amount_money.currency"),
-            ),
-        ),
     ),
     Provider(
         name="stripe",
@@ -190,15 +115,6 @@ COMMERCE: Final = (
         scheme=Hmac(header="Stripe-Signature", form=Fields(), payload="{timestamp}.{body}", tolerance=300),
         event=("$.type",),
         delivery_id=("$.id",),
-        summary_fields=(
-            SummaryField("object", ("$.data.object.object",)),
-            SummaryField("id", ("$.data.object.id",)),
-            SummaryField("status", ("$.data.object.status",)),
-            SummaryField("amount", ("$.data.object.amount", "$.data.object.amount_total", "$.data.object.amount_due")),
-            SummaryField("currency", ("$.data.object.currency",)),
-            SummaryField("customer", ("$.data.object.customer",)),
-            SummaryField("live mode", ("$.livemode",)),
-        ),
     ),
     Provider(
         name="woocommerce",
@@ -211,14 +127,5 @@ COMMERCE: Final = (
         event=("header:X-WC-Webhook-Topic",),
         sample_event="order.created",
         delivery_id=("header:X-WC-Webhook-Delivery-ID",),
-        summary_fields=(
-            SummaryField("order", ("$.number",)),
-            SummaryField("name", ("$.name",)),
-            SummaryField("id", ("$.id",)),
-            SummaryField("status", ("$.status",)),
-            SummaryField("total", ("$.total", "$.price")),
-            SummaryField("currency", ("$.currency",)),
-            SummaryField("email", ("$.billing.email", "$.email")),
-        ),
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from runtime.webhooks.providers.provider import MIB, Provider, SummaryField
+from runtime.webhooks.providers.provider import MIB, Provider
 from runtime.webhooks.providers.standard_webhooks import symmetric
 from runtime.webhooks.request.field_source import BODY
 from runtime.webhooks.request.payload import json_or_form
@@ -31,16 +31,6 @@ GITLAB = Provider(
     sample_event="Push Hook",
     # Both are the same for every attempt and have the same value; the first is signed if there is a signature.
     delivery_id=("header:webhook-id", "header:Idempotency-Key"),
-    summary_fields=(
-        SummaryField("project", ("$.project.path_with_namespace",)),
-        SummaryField("ref", ("$.ref", "$.object_attributes.ref")),
-        SummaryField("action", ("$.object_attributes.action", "$.object_attributes.status")),
-        SummaryField("number", ("$.object_attributes.iid",)),
-        SummaryField("title", ("$.object_attributes.title", "$.name")),
-        SummaryField("note", ("$.object_attributes.note",)),
-        SummaryField("commit", ("$.commits[0].title",)),
-        SummaryField("user", ("$.user.username", "$.user_username")),
-    ),
 )
 
 GITLAB_SIGNING = replace(
@@ -65,18 +55,6 @@ DEVELOPMENT: Final = (
         event=("header:X-Event-Key",),
         sample_event="pullrequest:created",
         delivery_id=("header:X-Request-UUID", "header:X-Request-Id"),
-        summary_fields=(
-            SummaryField("repository", ("$.repository.full_name", "$.repository.slug")),
-            SummaryField("actor", ("$.actor.display_name", "$.actor.displayName")),
-            SummaryField("pull request", ("$.pullrequest.id", "$.pullRequest.id")),
-            SummaryField("title", ("$.pullrequest.title", "$.pullRequest.title", "$.issue.title")),
-            SummaryField("state", ("$.pullrequest.state", "$.pullRequest.state", "$.commit_status.state")),
-            SummaryField(
-                "branch",
-                ("$.push.changes[0].new.name", "$.pullrequest.source.branch.name", "$.changes[0].ref.displayId"),
-            ),
-            SummaryField("comment", ("$.comment.content.raw", "$.comment.text")),
-        ),
     ),
     Provider(
         name="gitea",
@@ -89,15 +67,6 @@ DEVELOPMENT: Final = (
         action=("$.action",),
         sample_event="push",
         delivery_id=("header:X-Gitea-Delivery",),
-        summary_fields=(
-            SummaryField("repository", ("$.repository.full_name",)),
-            SummaryField("action", ("$.action",)),
-            SummaryField("number", ("$.number", "$.issue.number")),
-            SummaryField("title", ("$.issue.title", "$.pull_request.title", "$.release.name")),
-            SummaryField("ref", ("$.ref",)),
-            SummaryField("commit", ("$.head_commit.message", "$.commits[0].message")),
-            SummaryField("sender", ("$.sender.login",)),
-        ),
     ),
     Provider(
         name="github",
@@ -112,16 +81,6 @@ DEVELOPMENT: Final = (
         action=("$.action",),
         sample_event="pull_request",
         delivery_id=("header:X-GitHub-Delivery",),
-        summary_fields=(
-            SummaryField("repository", ("$.repository.full_name",)),
-            SummaryField("organization", ("$.organization.login",)),
-            SummaryField("action", ("$.action",)),
-            SummaryField("number", ("$.issue.number", "$.pull_request.number", "$.number")),
-            SummaryField("title", ("$.issue.title", "$.pull_request.title", "$.discussion.title", "$.release.name")),
-            SummaryField("ref", ("$.ref",)),
-            SummaryField("commit", ("$.head_commit.message",)),
-            SummaryField("sender", ("$.sender.login",)),
-        ),
     ),
     Provider(
         name="jira",
@@ -131,15 +90,6 @@ DEVELOPMENT: Final = (
         scheme=Hmac(header="X-Hub-Signature", form=Prefixed("sha256=")),
         event=("$.webhookEvent",),
         delivery_id=("header:X-Atlassian-Webhook-Identifier",),
-        summary_fields=(
-            SummaryField("issue", ("$.issue.key",)),
-            SummaryField("summary", ("$.issue.fields.summary",)),
-            SummaryField("status", ("$.issue.fields.status.name",)),
-            SummaryField("priority", ("$.issue.fields.priority.name",)),
-            SummaryField("assignee", ("$.issue.fields.assignee.displayName",)),
-            SummaryField("by", ("$.user.displayName", "$.comment.author.displayName")),
-            SummaryField("changed", ("$.changelog.items[0].field",)),
-        ),
     ),
     Provider(
         name="linear",
@@ -152,15 +102,6 @@ DEVELOPMENT: Final = (
         sample_event="Issue",
         delivery_id=("header:Linear-Delivery",),
         answer=OK,
-        summary_fields=(
-            SummaryField("action", ("$.action",)),
-            SummaryField("issue", ("$.data.identifier", "$.data.issue.identifier")),
-            SummaryField("title", ("$.data.title", "$.data.issue.title", "$.data.name")),
-            SummaryField("state", ("$.data.state.name",)),
-            SummaryField("comment", ("$.data.body",)),
-            SummaryField("by", ("$.actor.name",)),
-            SummaryField("link", ("$.url",)),
-        ),
     ),
     Provider(
         name="mux",
@@ -170,15 +111,6 @@ DEVELOPMENT: Final = (
         scheme=Hmac(header="Mux-Signature", form=Fields(), payload="{timestamp}.{body}", tolerance=300),
         event=("$.type",),
         delivery_id=("$.id",),
-        summary_fields=(
-            SummaryField("object", ("$.object.type",)),
-            SummaryField("id", ("$.object.id",)),
-            SummaryField("status", ("$.data.status",)),
-            SummaryField("duration", ("$.data.duration",)),
-            SummaryField("playback id", ("$.data.playback_ids[0].id",)),
-            SummaryField("environment", ("$.environment.name",)),
-            SummaryField("error", ("$.data.errors.messages[0]",)),
-        ),
     ),
     Provider(
         name="netlify",
@@ -196,14 +128,6 @@ DEVELOPMENT: Final = (
         # The state is used as event, since there is no other. The id is the deploy's, the same in every state.
         event=("$.state",),
         delivery_id=(BODY,),
-        summary_fields=(
-            SummaryField("site", ("$.name", "$.site_id")),
-            SummaryField("branch", ("$.branch",)),
-            SummaryField("commit", ("$.title", "$.commit_ref")),
-            SummaryField("context", ("$.context",)),
-            SummaryField("error", ("$.error_message",)),
-            SummaryField("url", ("$.deploy_ssl_url", "$.deploy_url")),
-        ),
     ),
     Provider(
         name="pagerduty",
@@ -213,15 +137,6 @@ DEVELOPMENT: Final = (
         scheme=Hmac(header="X-PagerDuty-Signature", form=ListHeader("v1=", ",")),
         event=("$.event.event_type",),
         delivery_id=("$.event.id",),
-        summary_fields=(
-            SummaryField("title", ("$.event.data.title", "$.event.data.incident.summary")),
-            SummaryField("number", ("$.event.data.number",)),
-            SummaryField("status", ("$.event.data.status",)),
-            SummaryField("urgency", ("$.event.data.urgency",)),
-            SummaryField("service", ("$.event.data.service.summary",)),
-            SummaryField("by", ("$.event.agent.summary",)),
-            SummaryField("link", ("$.event.data.html_url",)),
-        ),
     ),
     Provider(
         name="sentry",
@@ -234,17 +149,6 @@ DEVELOPMENT: Final = (
         action=("$.action",),
         sample_event="issue",
         delivery_id=("header:Request-ID",),
-        summary_fields=(
-            SummaryField("action", ("$.action",)),
-            SummaryField("issue", ("$.data.issue.shortId", "$.data.issue.id", "$.data.event.issue_id")),
-            SummaryField(
-                "title", ("$.data.issue.title", "$.data.event.title", "$.data.error.title", "$.data.description_title")
-            ),
-            SummaryField("where", ("$.data.issue.culprit", "$.data.event.culprit", "$.data.error.culprit")),
-            SummaryField("level", ("$.data.issue.level", "$.data.event.level", "$.data.error.level")),
-            SummaryField("project", ("$.data.issue.project.slug", "$.data.event.project", "$.data.error.project")),
-            SummaryField("by", ("$.actor.name",)),
-        ),
     ),
     Provider(
         name="vercel",
@@ -254,14 +158,6 @@ DEVELOPMENT: Final = (
         scheme=Hmac(header="X-Vercel-Signature", algorithm="sha1"),
         event=("$.type",),
         delivery_id=("$.id",),
-        summary_fields=(
-            SummaryField("deployment", ("$.payload.deployment.name", "$.payload.name")),
-            SummaryField("url", ("$.payload.deployment.url", "$.payload.url")),
-            SummaryField("project", ("$.payload.project.id", "$.payload.projectId")),
-            SummaryField("target", ("$.payload.target",)),
-            SummaryField("commit", ("$.payload.deployment.meta.githubCommitMessage",)),
-            SummaryField("link", ("$.payload.links.deployment",)),
-        ),
     ),
     Provider(
         name="webflow",
@@ -278,13 +174,6 @@ DEVELOPMENT: Final = (
         ),
         event=("$.triggerType",),
         answer=OK,
-        summary_fields=(
-            SummaryField("form", ("$.payload.name",)),
-            SummaryField("site", ("$.payload.siteId", "$.payload.site")),
-            SummaryField("order", ("$.payload.orderId",)),
-            SummaryField("item", ("$.payload.fieldData.name", "$.payload.id")),
-            SummaryField("status", ("$.payload.status",)),
-        ),
     ),
     Provider(
         name="workos",
@@ -301,14 +190,6 @@ DEVELOPMENT: Final = (
         event=("$.event",),
         delivery_id=("$.id",),
         answer=OK,
-        summary_fields=(
-            SummaryField("object", ("$.data.object",)),
-            SummaryField("id", ("$.data.id",)),
-            SummaryField("email", ("$.data.email", "$.data.emails[0].value", "$.data.user.email")),
-            SummaryField("name", ("$.data.name", "$.data.first_name")),
-            SummaryField("state", ("$.data.state", "$.data.status")),
-            SummaryField("organization", ("$.data.organization_id",)),
-        ),
     ),
     GITLAB,
     GITLAB_SIGNING,

@@ -9,7 +9,7 @@ from functools import partial
 import msgspec
 
 from runtime.webhooks.keys.shared_secret import text_key
-from runtime.webhooks.providers.provider import MIB, Provider, SummaryField
+from runtime.webhooks.providers.provider import MIB, Provider
 from runtime.webhooks.request.payload import Payload, json_or_form
 from runtime.webhooks.request.refusal import RefusedRequest
 from runtime.webhooks.request.request import WebhookRequest
@@ -102,14 +102,4 @@ MAILGUN = Provider(
     event=("$['event-data'].event",),
     delivery_id=("$.signature.token", "$.token"),
     answer=OK,
-    summary_fields=(
-        SummaryField("sender", ("$.sender",)),
-        SummaryField("recipient", ("$['event-data'].recipient", "$.recipient")),
-        SummaryField("subject", ("$['event-data'].message.headers.subject", "$.subject")),
-        SummaryField("text", ("$['stripped-text']", "$['body-plain']")),
-        SummaryField("severity", ("$['event-data'].severity",)),
-        SummaryField("reason", ("$['event-data'].reason",)),
-        SummaryField("status", ("$['event-data']['delivery-status'].message",)),
-        SummaryField("message", ("$['event-data'].message.headers['message-id']",)),
-    ),
 )

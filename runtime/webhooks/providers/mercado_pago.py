@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from runtime.webhooks.keys.shared_secret import text_key
-from runtime.webhooks.providers.provider import Provider, SummaryField
+from runtime.webhooks.providers.provider import Provider
 from runtime.webhooks.request.json_path import compile_path
 from runtime.webhooks.request.payload import decode_json
 from runtime.webhooks.request.refusal import RefusedRequest
@@ -83,9 +83,4 @@ MERCADO_PAGO = Provider(
     event=("$.action", "$.type"),
     delivery_id=("$.id",),
     answer=OK,
-    summary_fields=(
-        SummaryField("type", ("$.type",)),
-        SummaryField("object", ("$.data.id",)),
-        SummaryField("user", ("$.user_id",)),
-    ),
 )

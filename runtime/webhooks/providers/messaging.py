@@ -11,7 +11,7 @@ from dslc.blocks.block import GroupModel
 from dslc.blocks.values.types import SecretReference
 from runtime.webhooks.handshakes import Handshake, json_echo, json_proof, query_echo, query_proof
 from runtime.webhooks.keys.public_key import ed25519_key, p256_key
-from runtime.webhooks.providers.provider import MIB, Provider, SummaryField
+from runtime.webhooks.providers.provider import MIB, Provider
 from runtime.webhooks.request.field_source import BODY
 from runtime.webhooks.request.payload import Payload, json_or_form
 from runtime.webhooks.request.request import WebhookRequest
@@ -75,15 +75,6 @@ MESSAGING: Final = (
         ),
         event=("$.object_type + $.metric", "$.metric"),
         delivery_id=("$.event_id",),
-        summary_fields=(
-            SummaryField("metric", ("$.metric",)),
-            SummaryField("kind", ("$.object_type",)),
-            SummaryField("recipient", ("$.data.recipient", "$.data.identifiers.email", "$.data.email_address")),
-            SummaryField("subject", ("$.data.subject",)),
-            SummaryField("campaign", ("$.data.campaign_id", "$.data.broadcast_id")),
-            SummaryField("link", ("$.data.href",)),
-            SummaryField("failure", ("$.data.failure_message",)),
-        ),
     ),
     Provider(
         name="intercom",
@@ -94,14 +85,6 @@ MESSAGING: Final = (
         event=("$.topic",),
         delivery_id=("$.id",),
         answer=OK,
-        summary_fields=(
-            SummaryField("kind", ("$.data.item.type",)),
-            SummaryField("id", ("$.data.item.id",)),
-            SummaryField("subject", ("$.data.item.source.subject", "$.data.item.title")),
-            SummaryField("state", ("$.data.item.state",)),
-            SummaryField("from", ("$.data.item.source.author.email", "$.data.item.email", "$.data.item.user.email")),
-            SummaryField("app", ("$.app_id",)),
-        ),
     ),
     Provider(
         name="line",
@@ -112,13 +95,6 @@ MESSAGING: Final = (
         event=("$.events[0].type",),
         delivery_id=("$.events[*].webhookEventId",),
         answer=OK,
-        summary_fields=(
-            SummaryField("text", ("$.events[0].message.text",)),
-            SummaryField("kind", ("$.events[0].message.type",)),
-            SummaryField("user", ("$.events[0].source.userId",)),
-            SummaryField("group", ("$.events[0].source.groupId", "$.events[0].source.roomId")),
-            SummaryField("postback", ("$.events[0].postback.data",)),
-        ),
     ),
     Provider(
         name="postmark",
@@ -132,14 +108,6 @@ MESSAGING: Final = (
         event=("$.RecordType",),
         # MessageID is the same for the message's delivery, opening and every click; each of them has its own time.
         delivery_id=(BODY,),
-        summary_fields=(
-            SummaryField("recipient", ("$.Recipient", "$.Email", "$.To")),
-            SummaryField("subject", ("$.Subject",)),
-            SummaryField("type", ("$.Type",)),
-            SummaryField("description", ("$.Description", "$.Details")),
-            SummaryField("message", ("$.MessageID",)),
-            SummaryField("tag", ("$.Tag",)),
-        ),
     ),
     Provider(
         name="sendgrid",
@@ -155,12 +123,6 @@ MESSAGING: Final = (
         ),
         delivery_id=("$[*].sg_event_id",),
         event=("$[0].event",),
-        summary_fields=(
-            SummaryField("event", ("$[0].event",)),
-            SummaryField("email", ("$[0].email",)),
-            SummaryField("reason", ("$[0].reason",)),
-            SummaryField("message", ("$[0].sg_message_id",)),
-        ),
     ),
     Provider(
         name="slack",
@@ -180,13 +142,6 @@ MESSAGING: Final = (
         event=("$.event.type", "$.type", "$.command"),
         delivery_id=("$.event_id",),
         answer=OK,
-        summary_fields=(
-            SummaryField("team", ("$.team_id", "$.team.id")),
-            SummaryField("channel", ("$.event.channel", "$.channel_id", "$.channel.id", "$.event.item.channel")),
-            SummaryField("user", ("$.event.user", "$.user_id", "$.user.id")),
-            SummaryField("command", ("$.command",)),
-            SummaryField("text", ("$.event.text", "$.text", "$.message.text")),
-        ),
     ),
     Provider(
         name="telegram",
@@ -199,15 +154,6 @@ MESSAGING: Final = (
         # An update has one kind, which is the name of its content.
         event=("key:update_id",),
         delivery_id=("$.update_id",),
-        summary_fields=(
-            SummaryField(
-                "from", ("$.message.from.username", "$.message.from.first_name", "$.callback_query.from.username")
-            ),
-            SummaryField("chat", ("$.message.chat.title", "$.message.chat.username", "$.channel_post.chat.title")),
-            SummaryField(
-                "text", ("$.message.text", "$.edited_message.text", "$.channel_post.text", "$.callback_query.data")
-            ),
-        ),
     ),
     Provider(
         name="telnyx",
@@ -222,13 +168,6 @@ MESSAGING: Final = (
         ),
         event=("$.data.event_type",),
         delivery_id=("$.data.id",),
-        summary_fields=(
-            SummaryField("from", ("$.data.payload.from.phone_number", "$.data.payload.from")),
-            SummaryField("to", ("$.data.payload.to[0].phone_number", "$.data.payload.to")),
-            SummaryField("direction", ("$.data.payload.direction",)),
-            SummaryField("text", ("$.data.payload.text",)),
-            SummaryField("state", ("$.data.payload.state", "$.data.payload.status")),
-        ),
     ),
     Provider(
         name="twitch",
@@ -253,13 +192,6 @@ MESSAGING: Final = (
         # Of the members of the root only the subscription has a transport. Its status is `enabled` until it is revoked.
         event=("$[?@.transport && @.status != 'enabled'].status", "$.subscription.type"),
         delivery_id=("header:Twitch-Eventsub-Message-Id",),
-        summary_fields=(
-            SummaryField("broadcaster", ("$.event.broadcaster_user_name", "$.event.to_broadcaster_user_name")),
-            SummaryField("user", ("$.event.user_name", "$.event.from_broadcaster_user_name")),
-            SummaryField("title", ("$.event.title", "$.event.reward.title")),
-            SummaryField("text", ("$.event.message.text", "$.event.user_input")),
-            SummaryField("subscription", ("$.subscription.type",)),
-        ),
     ),
     Provider(
         name="twitter",
@@ -278,13 +210,6 @@ MESSAGING: Final = (
         # Every event contains its own id or time; there is no other id.
         delivery_id=(BODY,),
         answer=OK,
-        summary_fields=(
-            SummaryField("for", ("$.for_user_id",)),
-            SummaryField("post", ("$.tweet_create_events[0].text",)),
-            SummaryField("by", ("$.tweet_create_events[0].user.screen_name", "$.follow_events[0].source.screen_name")),
-            SummaryField("liked", ("$.favorite_events[0].favorited_status.text",)),
-            SummaryField("message", ("$.direct_message_events[0].message_create.message_data.text",)),
-        ),
     ),
     Provider(
         name="zendesk",
@@ -303,14 +228,6 @@ MESSAGING: Final = (
         body_limit=256 * 1024,
         event=("$.type",),
         delivery_id=("header:X-Zendesk-Webhook-Invocation-Id",),
-        summary_fields=(
-            SummaryField("subject", ("$.subject", "$.detail.subject")),
-            SummaryField("id", ("$.detail.id",)),
-            SummaryField("status", ("$.detail.status",)),
-            SummaryField("priority", ("$.detail.priority",)),
-            SummaryField("email", ("$.detail.email",)),
-            SummaryField("account", ("$.account_id",)),
-        ),
     ),
     Provider(
         name="zoom",
@@ -336,14 +253,6 @@ MESSAGING: Final = (
         # `event_ts` is in every body; the signature differs for each attempt.
         delivery_id=(BODY,),
         answer=OK,
-        summary_fields=(
-            SummaryField("topic", ("$.payload.object.topic",)),
-            SummaryField("meeting", ("$.payload.object.id",)),
-            SummaryField("host", ("$.payload.object.host_email", "$.payload.object.host_id")),
-            SummaryField("participant", ("$.payload.object.participant.user_name",)),
-            SummaryField("start", ("$.payload.object.start_time",)),
-            SummaryField("account", ("$.payload.account_id",)),
-        ),
     ),
     Provider(
         name="discord",
@@ -356,13 +265,6 @@ MESSAGING: Final = (
         answer=StaticAnswer(200, "application/json", b'{"type":5}'),
         event=("$.type",),
         delivery_id=("$.id",),
-        summary_fields=(
-            SummaryField("command", ("$.data.name",)),
-            SummaryField("component", ("$.data.custom_id",)),
-            SummaryField("guild", ("$.guild_id",)),
-            SummaryField("channel", ("$.channel_id", "$.channel.id")),
-            SummaryField("user", ("$.member.user.username", "$.user.username")),
-        ),
     ),
     Provider(
         name="discord-events",
@@ -373,11 +275,6 @@ MESSAGING: Final = (
         handshake=_discord_ping(0, StaticAnswer(204, "application/json", b"")),
         answer=StaticAnswer(204, "application/json", b""),
         event=("$.event.type",),
-        summary_fields=(
-            SummaryField("application", ("$.application_id",)),
-            SummaryField("at", ("$.event.timestamp",)),
-            SummaryField("user", ("$.event.data.user.username",)),
-        ),
     ),
     Provider(
         name="meta",
@@ -392,14 +289,5 @@ MESSAGING: Final = (
         options=MetaOptions,
         configure=_configure_meta,
         answer=OK,
-        summary_fields=(
-            SummaryField("object", ("$.object",)),
-            SummaryField("from", ("$.entry[0].changes[0].value.messages[0].from", "$.entry[0].messaging[0].sender.id")),
-            SummaryField(
-                "text", ("$.entry[0].changes[0].value.messages[0].text.body", "$.entry[0].messaging[0].message.text")
-            ),
-            SummaryField("status", ("$.entry[0].changes[0].value.statuses[0].status",)),
-            SummaryField("account", ("$.entry[0].id",)),
-        ),
     ),
 )

@@ -7,7 +7,7 @@ import re
 from typing import Final
 
 from runtime.webhooks.handshakes import PRESENCE_CHECK, query_echo
-from runtime.webhooks.providers.provider import MIB, Provider, SummaryField
+from runtime.webhooks.providers.provider import MIB, Provider
 from runtime.webhooks.request.field_source import BODY
 from runtime.webhooks.request.static_response import OK, StaticAnswer
 from runtime.webhooks.schemes.hmac import Hmac
@@ -56,14 +56,6 @@ OFFICE: Final = (
         event=("$.event",),
         # `created_at` is in every body; the signature differs for each attempt.
         delivery_id=(BODY,),
-        summary_fields=(
-            SummaryField("event", ("$.payload.scheduled_event.name",)),
-            SummaryField("invitee", ("$.payload.name",)),
-            SummaryField("email", ("$.payload.email",)),
-            SummaryField("start", ("$.payload.scheduled_event.start_time",)),
-            SummaryField("status", ("$.payload.status",)),
-            SummaryField("reason", ("$.payload.cancellation.reason",)),
-        ),
     ),
     Provider(
         name="docusign",
@@ -80,14 +72,6 @@ OFFICE: Final = (
         body_limit=25 * MIB,
         event=("$.event",),
         delivery_id=("$.data.envelopeId + $.event + $.generatedDateTime",),
-        summary_fields=(
-            SummaryField("envelope", ("$.data.envelopeId",)),
-            SummaryField("status", ("$.data.envelopeSummary.status",)),
-            SummaryField("subject", ("$.data.envelopeSummary.emailSubject",)),
-            SummaryField("sender", ("$.data.envelopeSummary.sender.email",)),
-            SummaryField("recipient", ("$.data.recipientId",)),
-            SummaryField("account", ("$.data.accountId",)),
-        ),
     ),
     Provider(
         name="dropbox",
@@ -98,10 +82,6 @@ OFFICE: Final = (
         scheme=Hmac(header="X-Dropbox-Signature"),
         handshake=query_echo("challenge"),
         answer=OK,
-        summary_fields=(
-            SummaryField("account", ("$.list_folder.accounts[*]",)),
-            SummaryField("user", ("$.delta.users[*]",)),
-        ),
     ),
     Provider(
         name="elevenlabs",
@@ -118,14 +98,6 @@ OFFICE: Final = (
         event=("$.type",),
         delivery_id=("$.type + $.data.conversation_id",),
         answer=OK,
-        summary_fields=(
-            SummaryField("agent", ("$.data.agent_id",)),
-            SummaryField("conversation", ("$.data.conversation_id",)),
-            SummaryField("status", ("$.data.status",)),
-            SummaryField("summary", ("$.data.analysis.transcript_summary",)),
-            SummaryField("successful", ("$.data.analysis.call_successful",)),
-            SummaryField("seconds", ("$.data.metadata.call_duration_secs",)),
-        ),
     ),
     Provider(
         name="figma",
@@ -137,13 +109,6 @@ OFFICE: Final = (
         answer=StaticAnswer(200),
         event=("$.event_type",),
         delivery_id=("$.webhook_id + $.timestamp",),
-        summary_fields=(
-            SummaryField("file", ("$.file_name", "$.file_key")),
-            SummaryField("by", ("$.triggered_by.handle",)),
-            SummaryField("comment", ("$.comment[0].text",)),
-            SummaryField("description", ("$.description",)),
-            SummaryField("at", ("$.timestamp",)),
-        ),
     ),
     Provider(
         name="trello",
@@ -156,14 +121,6 @@ OFFICE: Final = (
         event=("$.action.type",),
         delivery_id=("$.action.id",),
         answer=OK,
-        summary_fields=(
-            SummaryField("board", ("$.action.data.board.name", "$.model.name")),
-            SummaryField("card", ("$.action.data.card.name",)),
-            SummaryField("list", ("$.action.data.listAfter.name", "$.action.data.list.name")),
-            SummaryField("from", ("$.action.data.listBefore.name",)),
-            SummaryField("text", ("$.action.data.text",)),
-            SummaryField("by", ("$.action.memberCreator.fullName",)),
-        ),
     ),
     Provider(
         name="typeform",
@@ -173,13 +130,6 @@ OFFICE: Final = (
         scheme=Hmac(header="Typeform-Signature", form=Prefixed("sha256="), encoding="base64"),
         event=("$.event_type",),
         delivery_id=("$.event_id",),
-        summary_fields=(
-            SummaryField("form", ("$.form_response.definition.title", "$.form_response.form_id")),
-            SummaryField("submitted", ("$.form_response.submitted_at",)),
-            SummaryField("answer", ("$.form_response.answers[0].text", "$.form_response.answers[0].choice.label")),
-            SummaryField("email", ("$.form_response.answers[*].email",)),
-            SummaryField("score", ("$.form_response.calculated.score",)),
-        ),
     ),
     Provider(
         name="box",
@@ -200,14 +150,6 @@ OFFICE: Final = (
         event=("$.trigger",),
         # Not BOX-DELIVERY-ID, which differs for every attempt.
         delivery_id=("$.id",),
-        summary_fields=(
-            SummaryField("item", ("$.source.name", "$.source.item.name")),
-            SummaryField("kind", ("$.source.type",)),
-            SummaryField("id", ("$.source.id",)),
-            SummaryField("folder", ("$.source.parent.name",)),
-            SummaryField("by", ("$.created_by.name", "$.created_by.login")),
-            SummaryField("comment", ("$.source.message",)),
-        ),
     ),
     Provider(
         name="hubspot",
@@ -227,12 +169,5 @@ OFFICE: Final = (
         event=("$[0].subscriptionType", "$[0].eventType"),
         # According to HubSpot, event ids alone are not unique.
         delivery_id=("$[*].eventId + $[*].subscriptionId + $[*].objectId + $[*].occurredAt",),
-        summary_fields=(
-            SummaryField("portal", ("$[0].portalId",)),
-            SummaryField("object", ("$[0].objectId",)),
-            SummaryField("property", ("$[0].propertyName",)),
-            SummaryField("value", ("$[0].propertyValue",)),
-            SummaryField("change", ("$[0].changeFlag", "$[0].changeSource")),
-        ),
     ),
 )

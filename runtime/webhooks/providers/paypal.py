@@ -14,7 +14,7 @@ from pydantic import Field
 from dslc.blocks.options import Options
 from dslc.blocks.values.types import Form
 from runtime.webhooks.keys.certificate import holds, private_key, read_signature, signing_key, write_signature
-from runtime.webhooks.providers.provider import Provider, SummaryField
+from runtime.webhooks.providers.provider import Provider
 from runtime.webhooks.request.refusal import RefusedRequest
 from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.schemes.scheme import CannotSign, Check, KeyNeeded, Match, Scheme, UnsignedRequest
@@ -106,14 +106,6 @@ PAYPAL = Provider(
     scheme=PayPalSignature(),
     event=("$.event_type",),
     delivery_id=("$.id",),
-    summary_fields=(
-        SummaryField("summary", ("$.summary",)),
-        SummaryField("resource", ("$.resource_type",)),
-        SummaryField("id", ("$.resource.id",)),
-        SummaryField("amount", ("$.resource.amount.value", "$.resource.amount.total")),
-        SummaryField("currency", ("$.resource.amount.currency_code", "$.resource.amount.currency")),
-        SummaryField("status", ("$.resource.status", "$.resource.state")),
-    ),
     options=PayPalOptions,
     configure=configure,
     keyless=True,

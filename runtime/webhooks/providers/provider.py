@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
 
@@ -19,13 +19,6 @@ from runtime.webhooks.request.static_response import StaticAnswer
 from runtime.webhooks.schemes.scheme import Scheme
 
 MIB: Final = 1024 * 1024
-
-
-class SummaryField(NamedTuple):
-    """A field of a payload for summaries: a label and the JSONPaths to try; the first that finds a value counts."""
-
-    label: str
-    paths: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +71,6 @@ class Provider:
     decoder: Decoder = decode_json
     handshake: Handshake | None = None
     answer: StaticAnswer | None = None
-    summary_fields: tuple[SummaryField, ...] = ()
     options: type[BaseModel] | None = None
     configure: Callable[[Provider, Any], Provider] | None = None
     extra: str | None = None

@@ -11,7 +11,7 @@ from typing import Final
 
 from runtime.webhooks.keys.public_key import ed25519_key
 from runtime.webhooks.keys.shared_secret import base64_key, text_key
-from runtime.webhooks.providers.provider import Provider, SummaryField
+from runtime.webhooks.providers.provider import Provider
 from runtime.webhooks.request.static_response import StaticAnswer
 from runtime.webhooks.schemes.hmac import Hmac
 from runtime.webhooks.schemes.public_key import PublicKey
@@ -86,13 +86,6 @@ CLERK = replace(
     title="Clerk",
     doc="Events of users, sessions and organizations at Clerk.",
     doc_url="https://clerk.com/docs/webhooks/sync-data",
-    summary_fields=(
-        SummaryField("id", ("$.data.id",)),
-        SummaryField("email", ("$.data.email_addresses[0].email_address",)),
-        SummaryField("name", ("$.data.first_name", "$.data.name")),
-        SummaryField("organization", ("$.data.organization.name",)),
-        SummaryField("role", ("$.data.role",)),
-    ),
 )
 
 RESEND = replace(
@@ -101,13 +94,6 @@ RESEND = replace(
     title="Resend",
     doc="Events of mail sent with Resend.",
     doc_url="https://resend.com/docs/webhooks/verify-webhooks-requests",
-    summary_fields=(
-        SummaryField("to", ("$.data.to[0]",)),
-        SummaryField("from", ("$.data.from",)),
-        SummaryField("subject", ("$.data.subject",)),
-        SummaryField("bounce", ("$.data.bounce.message",)),
-        SummaryField("email", ("$.data.email_id",)),
-    ),
 )
 
 OPENAI = replace(
@@ -118,7 +104,6 @@ OPENAI = replace(
     doc_url="https://platform.openai.com/docs/guides/webhooks",
     scheme=symmetric(key=openai_key),
     key_form="base64 of the key behind `whsec_`, else its text",
-    summary_fields=(SummaryField("object", ("$.data.id",)), SummaryField("event", ("$.id",))),
 )
 
 REPLICATE = replace(
@@ -129,13 +114,6 @@ REPLICATE = replace(
     doc_url="https://replicate.com/docs/webhooks",
     scheme=symmetric(),
     event=("$.status",),
-    summary_fields=(
-        SummaryField("prediction", ("$.id",)),
-        SummaryField("model", ("$.model", "$.version")),
-        SummaryField("status", ("$.status",)),
-        SummaryField("error", ("$.error",)),
-        SummaryField("seconds", ("$.metrics.predict_time",)),
-    ),
 )
 
 SUPABASE = replace(
@@ -148,12 +126,6 @@ SUPABASE = replace(
     event=("$.email_data.email_action_type",),
     # Auth waits for the answer: an object, empty to change nothing.
     answer=StaticAnswer(200, "application/json", b"{}"),
-    summary_fields=(
-        SummaryField("user", ("$.user.id", "$.user_id")),
-        SummaryField("email", ("$.user.email",)),
-        SummaryField("phone", ("$.user.phone", "$.sms.phone")),
-        SummaryField("action", ("$.email_data.email_action_type",)),
-    ),
 )
 
 POLAR = replace(
@@ -163,14 +135,6 @@ POLAR = replace(
     doc="Events of Polar. The whole secret is the key, or it is base64 of it.",
     doc_url="https://docs.polar.sh/integrate/webhooks",
     scheme=replace(symmetric(key=text_key), other_key=_decoded),
-    summary_fields=(
-        SummaryField("id", ("$.data.id",)),
-        SummaryField("status", ("$.data.status",)),
-        SummaryField("product", ("$.data.product.name", "$.data.name")),
-        SummaryField("amount in minor units", ("$.data.total_amount", "$.data.amount")),
-        SummaryField("currency", ("$.data.currency",)),
-        SummaryField("email", ("$.data.customer.email", "$.data.email")),
-    ),
 )
 
 SENDERS: Final = (STANDARD_WEBHOOKS, SVIX, CLERK, RESEND, OPENAI, REPLICATE, SUPABASE, POLAR)

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from dslc.blocks.block import GroupModel
 from runtime.webhooks.keys.shared_secret import text_key
-from runtime.webhooks.providers.provider import Provider, SummaryField
+from runtime.webhooks.providers.provider import Provider
 from runtime.webhooks.request.payload import decode_form, json_or_form
 from runtime.webhooks.request.refusal import RefusedRequest
 from runtime.webhooks.request.request import WebhookRequest
@@ -147,13 +147,4 @@ TWILIO = Provider(
     answer=StaticAnswer(200, "text/xml; charset=utf-8", b"<Response/>"),
     options=TwilioOptions,
     configure=_configure,
-    summary_fields=(
-        SummaryField("from", ("$.From", "$.Caller")),
-        SummaryField("to", ("$.To", "$.Called")),
-        SummaryField("text", ("$.Body",)),
-        SummaryField("status", ("$.MessageStatus", "$.CallStatus", "$.SmsStatus")),
-        SummaryField("message", ("$.MessageSid", "$.CallSid")),
-        SummaryField("digits", ("$.Digits",)),
-        SummaryField("error", ("$.ErrorCode",)),
-    ),
 )
