@@ -28,6 +28,7 @@ from sqlalchemy import (
     text,
     true,
 )
+from sqlalchemy.schema import SchemaItem
 
 from runtime.database.sealed import Sealed
 
@@ -35,6 +36,11 @@ OWNER = "owner"
 """The id and the name of the default user, who always exists."""
 
 metadata = MetaData()
+
+
+def _table(name: str, *parts: SchemaItem, rowid: bool = True) -> Table:
+    """Make a table. `rowid`: False for one that SQLite keeps in the order of its primary key, without row numbers."""
+    return Table(name, metadata, *parts, sqlite_with_rowid=rowid)
 
 
 def _id() -> Column[str]:
@@ -85,17 +91,15 @@ def _where(table: Table, name: str, where: str, *columns: str, unique: bool = Fa
     Index(name, *given, unique=unique, sqlite_where=text(where), postgresql_where=text(where))
 
 
-meta = Table(
+meta = _table(
     "meta",
-    metadata,
     Column("name", String(64), primary_key=True),
     Column("value", Text, nullable=False),
 )
 """Facts about the database itself, such as the id of the key that seals it."""
 
-deliveries = Table(
+deliveries = _table(
     "deliveries",
-    metadata,
     _id(),
     _user(),
     Column("webhook", String(64), nullable=False),
@@ -119,9 +123,8 @@ deliveries = Table(
 
 index_turns(deliveries)
 
-bodies = Table(
+bodies = _table(
     "bodies",
-    metadata,
     # No foreign key: PostgreSQL would check it for each row, on the hot path.
     Column("delivery_id", String(36), primary_key=True),
     _user(),
@@ -133,22 +136,20 @@ bodies = Table(
 In a table of its own, so that a change of a delivery's state does not rewrite it.
 """
 
-replay_keys = Table(
+replay_keys = _table(
     "replay_keys",
-    metadata,
     Column("user_id", String(64), primary_key=True, server_default=OWNER),
     Column("webhook", String(64), primary_key=True),
     Column("mac", LargeBinary, primary_key=True),
     Column("expires_at", BigInteger, nullable=False),
     Column("delivery_id", String(36), nullable=False),
     Index("ix_replay_keys_expires_at", "expires_at"),
-    sqlite_with_rowid=False,
+    rowid=False,
 )
 """The matched signatures of accepted deliveries, kept until a copy would be rejected for its age."""
 
-attempts = Table(
+attempts = _table(
     "attempts",
-    metadata,
     _id(),
     _user(),
     Column("webhook", String(64)),
@@ -171,18 +172,15 @@ attempts = Table(
 )
 """The audit of requests that were not accepted; bounded, without bodies."""
 
-threads = Table(
+threads = _table(
     "threads",
-    metadata,
     _id(),
     _user(),
     Column("agent", String(64), nullable=False),
     # main, delivery, keyed, conversation; deleted: what is left of it is being deleted, and it is never read again
     Column("kind", String(16), nullable=False, server_default="conversation"),
     Column("subject", Text),  # of a keyed thread: the value in the payload
-    Column(
-        "subject_key", String(32)
-    ),  # the first half of its SHA-256, because it may be too long for a key of an index
+    Column("subject_key", String(32)),  # the first half of its SHA-256: it may be too long for a key of an index
     Column("title", Sealed(version="title_version")),
     Column("title_version", BigInteger, nullable=False, server_default="0"),
     Column("length", Integer, nullable=False, server_default="0"),  # the next position: messages ever appended
@@ -204,9 +202,8 @@ _where(threads, "uq_threads_main", "kind = 'main'", "user_id", "agent", unique=T
 _where(threads, "uq_threads_keyed", "kind = 'keyed'", "user_id", "agent", "subject_key", unique=True)
 _where(threads, "ix_threads_deleted", "kind = 'deleted'", "id")
 
-thread_changes = Table(
+thread_changes = _table(
     "thread_changes",
-    metadata,
     # On SQLite counted; on PostgreSQL the id of the transaction: see `runtime.threads.change_log`.
     Column("number", BigInteger, primary_key=True, autoincrement=False),
     Column("thread_id", String(36), primary_key=True),
@@ -214,14 +211,13 @@ thread_changes = Table(
     Column("part", Integer, nullable=False),
     Column("length", Integer, nullable=False),
     Column("summary_count", Integer, nullable=False),
-    sqlite_with_rowid=False,
+    rowid=False,
 )
 """The newest changes of threads, as they were then: an index over messages reads again what changed, and drops what it
 has of deleted threads. Without a `user_id`, because the rows of a removed user are still needed for that."""
 
-thread_turns = Table(
+thread_turns = _table(
     "thread_turns",
-    metadata,
     # No foreign keys: turns are in several tables, and a turn's row is deleted when its run ends.
     Column("turn_id", String(36), primary_key=True),
     _user(),
@@ -233,13 +229,12 @@ thread_turns = Table(
     Column("parked", Boolean, nullable=False, server_default=false()),
     # The active turn is found by it, and the first that waits, however many wait.
     Index("ix_thread_turns_thread", "thread_id", "active", "arrived_at", "turn_id"),
-    sqlite_with_rowid=False,
+    rowid=False,
 )
 """Turns that hold a thread or wait for it, in order of arrival. A thread has at most one active turn."""
 
-messages = Table(
+messages = _table(
     "messages",
-    metadata,
     _id(),
     _user(),
     Column("thread_id", String(36), nullable=False),
@@ -256,9 +251,8 @@ messages = Table(
 )
 """Messages of threads, their content sealed as JSON. Positions have no gaps, except after a deletion."""
 
-output_quotes = Table(
+output_quotes = _table(
     "output_quotes",
-    metadata,
     Column("user_id", String(64), primary_key=True, server_default=OWNER),
     Column(
         "message_id",
@@ -268,13 +262,12 @@ output_quotes = Table(
     ),
     Column("codes", LargeBinary, nullable=False),  # the last 8 bytes of each
     Index("ix_output_quotes_message_id", "message_id"),
-    sqlite_with_rowid=False,
+    rowid=False,
 )
 """The ids in outputs of tools, by which those are found that quote something: see `runtime.threads.removal.quotes`."""
 
-summaries = Table(
+summaries = _table(
     "summaries",
-    metadata,
     _id(),
     _user(),
     Column("thread_id", String(36), nullable=False),
@@ -292,9 +285,8 @@ summaries = Table(
 )
 """Summaries of the beginnings of threads, a chain for each thread."""
 
-inputs = Table(
+inputs = _table(
     "inputs",
-    metadata,
     _id(),
     _user(),
     Column("agent", String(64), nullable=False),
@@ -313,9 +305,8 @@ index_turns(inputs)
 TURN_TABLES: Final[Mapping[str, Table]] = MappingProxyType({"delivery": deliveries, "message": inputs})
 """The tables of turns, by kind of turn: all that is waiting, running or ended is in one of them."""
 
-blocks = Table(
+blocks = _table(
     "blocks",
-    metadata,
     _id(),
     _user(),
     Column("agent", String(64)),  # NULL: of all agents of the user
@@ -336,9 +327,8 @@ _where(blocks, "uq_blocks_user", "agent IS NULL", "user_id", "label", unique=Tru
 _where(blocks, "uq_blocks_agent", "agent IS NOT NULL AND subject_key IS NULL", "user_id", "agent", "label", unique=True)
 _where(blocks, "uq_blocks_subject", "subject_key IS NOT NULL", "user_id", "agent", "subject_key", "label", unique=True)
 
-block_versions = Table(
+block_versions = _table(
     "block_versions",
-    metadata,
     Column("block_id", String(36), primary_key=True),
     Column("version", Integer, primary_key=True, autoincrement=False),
     _user(),
@@ -348,13 +338,12 @@ block_versions = Table(
     Column("key", String(80)),  # of the change within its run, the same in every attempt
     Column("created_at", BigInteger, nullable=False),
     UniqueConstraint("run_id", "key", name="uq_block_versions_key"),
-    sqlite_with_rowid=False,
+    rowid=False,
 )
 """The newest versions of each block, the current one included."""
 
-agent_settings = Table(
+agent_settings = _table(
     "agent_settings",
-    metadata,
     Column("user_id", String(64), primary_key=True, server_default=OWNER),
     Column("agent", String(64), primary_key=True),
     Column("settings", Sealed(version="updated_at"), nullable=False),
@@ -362,9 +351,8 @@ agent_settings = Table(
 )
 """A user's settings of an agent, such as preferences, sealed as JSON."""
 
-usage = Table(
+usage = _table(
     "usage",
-    metadata,
     _id(),
     _user(),
     Column("agent", String(64)),
@@ -385,22 +373,20 @@ usage = Table(
 )
 """Calls of language models and embeddings, one row each."""
 
-usage_totals = Table(
+usage_totals = _table(
     "usage_totals",
-    metadata,
     # One of the two is empty: the total is that of a user, over all agents, or of an agent, over all users.
     Column("user_id", String(64), primary_key=True),
     Column("agent", String(64), primary_key=True),
     Column("day", Integer, primary_key=True, autoincrement=False),  # days since 1970-01-01, UTC
     Column("tokens", BigInteger, nullable=False),
     Column("cost", BigInteger, nullable=False),  # in 1e-9 US dollars, by the prices of the program
-    sqlite_with_rowid=False,
+    rowid=False,
 )
 """What counts against limits: the calls of language models that began on a day and have ended."""
 
-reservations = Table(
+reservations = _table(
     "reservations",
-    metadata,
     Column("id", String(36), primary_key=True),  # of the call
     # As in `usage_totals`: a row for each of the totals that have a limit.
     Column("user_id", String(64), primary_key=True),
@@ -409,14 +395,13 @@ reservations = Table(
     Column("tokens", BigInteger, nullable=False),
     Column("cost", BigInteger, nullable=False),
     Index("ix_reservations_total", "user_id", "agent", "day"),
-    sqlite_with_rowid=False,
+    rowid=False,
 )
 """What a call that has begun may use at most. It counts against limits like a total, until the end of the call is
 stored; what a daemon left that was killed counts until the end of the day."""
 
-user_settings = Table(
+user_settings = _table(
     "user_settings",
-    metadata,
     Column("user_id", String(64), primary_key=True, server_default=OWNER),
     # Limits over all agents. NULL: the default of the process; 0: no limit.
     Column("tokens_per_day", BigInteger),
@@ -429,9 +414,8 @@ user_settings = Table(
 )
 """Settings of users, which administrators set."""
 
-user_storage = Table(
+user_storage = _table(
     "user_storage",
-    metadata,
     Column("user_id", String(64), primary_key=True, server_default=OWNER),
     Column("name", String(64)),  # of the file, or of the schema and the role, of the tables; NULL: there are none
     # The key of the file, or the password of the role.
@@ -449,9 +433,8 @@ user_storage = Table(
 )
 """What each user has stored: SQL tables and key-value store, which are limited together, and texts."""
 
-kv = Table(
+kv = _table(
     "kv",
-    metadata,
     _id(),
     _user(),
     Column("code", LargeBinary, nullable=False),  # of the subject and the name
@@ -470,31 +453,28 @@ _where(kv, "ix_kv_expires_at", "expires_at IS NOT NULL", "expires_at")
 _where(kv, "ix_kv_subject", "subject_code IS NOT NULL", "user_id", "subject_code", "id")
 Index("ix_kv_user", kv.c.user_id, kv.c.id)
 
-kv_tags = Table(
+kv_tags = _table(
     "kv_tags",
-    metadata,
     Column("user_id", String(64), primary_key=True, server_default=OWNER),
     Column("code", LargeBinary, primary_key=True),
     Column("kv_id", String(36), ForeignKey("kv.id", name="fk_kv_tags_kv", ondelete="CASCADE"), primary_key=True),
     Index("ix_kv_tags_kv_id", "kv_id"),
-    sqlite_with_rowid=False,
+    rowid=False,
 )
 """The tags of the key-value store."""
 
-kv_calls = Table(
+kv_calls = _table(
     "kv_calls",
-    metadata,
     Column("run_id", String(36), ForeignKey("runs.id", name="fk_kv_calls_run", ondelete="CASCADE"), primary_key=True),
     Column("key", String(80), primary_key=True),  # of the call within its run, the same in every attempt
     _user(),
     Column("number", BigInteger, nullable=False),  # the version that it stored, or how many entries it deleted
-    sqlite_with_rowid=False,
+    rowid=False,
 )
 """What calls of agents changed in the key-value store, so that a repeated call changes nothing more."""
 
-tasks = Table(
+tasks = _table(
     "tasks",
-    metadata,
     _id(),
     _user(),
     Column("status", String(16), nullable=False),  # pending, in_progress, completed, cancelled
@@ -529,9 +509,8 @@ _where(tasks, "ix_tasks_subject", "subject_key IS NOT NULL", "user_id", "subject
 _where(tasks, "ix_tasks_due_at", TASK_IS_OPEN, "user_id", "due_at")
 _where(tasks, "ix_tasks_urgent", f"{TASK_IS_OPEN} AND priority = 'urgent'", "user_id", "due_at")
 
-task_tags = Table(
+task_tags = _table(
     "task_tags",
-    metadata,
     Column("user_id", String(64), primary_key=True, server_default=OWNER),
     Column("tag", String(64), primary_key=True),
     Column(
@@ -539,13 +518,12 @@ task_tags = Table(
     ),
     Column("status", String(16), nullable=False),  # of the task: tasks with a tag and a status are counted here alone
     Index("ix_task_tags_task_id", "task_id"),
-    sqlite_with_rowid=False,
+    rowid=False,
 )
 """The tags of tasks, by which they are found."""
 
-task_changes = Table(
+task_changes = _table(
     "task_changes",
-    metadata,
     Column(
         "task_id", String(36), ForeignKey("tasks.id", name="fk_task_changes_task", ondelete="CASCADE"), primary_key=True
     ),
@@ -558,35 +536,32 @@ task_changes = Table(
     Column("created_at", BigInteger, nullable=False),
     Column("content", Sealed, nullable=False),  # what changed, as JSON
     UniqueConstraint("run_id", "key", "task_id", name="uq_task_changes_key"),
-    sqlite_with_rowid=False,
+    rowid=False,
 )
 """The history of tasks: who changed what. Version 1 is the creation."""
 
-task_parts = Table(
+task_parts = _table(
     "task_parts",
-    metadata,
     Column("user_id", String(64), primary_key=True, server_default=OWNER),
     Column("part", Integer, primary_key=True, autoincrement=False),
     Column("revision", String(36), nullable=False),  # never reused
     Column("count", Integer, nullable=False),
-    sqlite_with_rowid=False,
+    rowid=False,
 )
 """Tasks of one user that are read together by the index over them: how many they are, and a revision that changes with
 every write."""
 
-task_creations = Table(
+task_creations = _table(
     "task_creations",
-    metadata,
     Column("user_id", String(64), primary_key=True, server_default=OWNER),
     Column("minute", Integer, primary_key=True, autoincrement=False),  # since 1970
     Column("count", Integer, nullable=False),
-    sqlite_with_rowid=False,
+    rowid=False,
 )
 """How many tasks each user created in each minute of the last hour, tasks that were deleted since included."""
 
-task_feeds = Table(
+task_feeds = _table(
     "task_feeds",
-    metadata,
     Column("user_id", String(64), primary_key=True, server_default=OWNER),
     Column("hash", LargeBinary, nullable=False),  # SHA-256 of the token
     Column("token", Sealed(version="version"), nullable=False),
@@ -597,9 +572,8 @@ task_feeds = Table(
 )
 """Calendar feeds of tasks: the token in the URL of each user's feed, which opens nothing else."""
 
-runs = Table(
+runs = _table(
     "runs",
-    metadata,
     _id(),
     _user(),
     Column("thread_id", String(36), ForeignKey("threads.id", name="fk_runs_thread_id", ondelete="SET NULL")),
@@ -626,9 +600,8 @@ _where(runs, "ix_runs_begun_agent", "begun_at IS NOT NULL", "agent", "begun_at")
 _where(runs, "ix_runs_begun_user", "begun_at IS NOT NULL", "user_id", "begun_at")
 _where(runs, "ix_runs_parked", "state IN ('awaiting', 'budget_exceeded', 'switched_off')", "state", "user_id", "agent")
 
-steps = Table(
+steps = _table(
     "steps",
-    metadata,
     # No foreign key: steps are written in every run, and deleted with it.
     Column("run_id", String(36), primary_key=True),
     Column("position", Integer, primary_key=True),
@@ -642,13 +615,12 @@ steps = Table(
     Column("finished_at", BigInteger),
     Column("intent", Sealed, nullable=False),
     Column("result", Sealed),
-    sqlite_with_rowid=False,
+    rowid=False,
 )
 """The steps of a run in order: the intent is stored before the step, the result after it."""
 
-run_events = Table(
+run_events = _table(
     "run_events",
-    metadata,
     Column("user_id", String(64), primary_key=True, server_default=OWNER),
     Column("number", BigInteger, primary_key=True, autoincrement=False),  # of the user, in the order of the commits
     Column("agent", String(64), nullable=False),
@@ -662,22 +634,20 @@ run_events = Table(
     Index("ix_run_events_run", "run_id", "number"),
     Index("ix_run_events_thread", "thread_id"),  # for the deletion of threads
     Index("ix_run_events_created_at", "created_at"),  # for retention
-    sqlite_with_rowid=False,
+    rowid=False,
 )
 """What happened in the runs of agents with a model, kept for a day: see `runtime.threads.events.log`."""
 
-run_event_counts = Table(
+run_event_counts = _table(
     "run_event_counts",
-    metadata,
     Column("user_id", String(64), primary_key=True, server_default=OWNER),
     Column("newest", BigInteger, nullable=False),
-    sqlite_with_rowid=False,
+    rowid=False,
 )
 """The number of each user's newest event."""
 
-approvals = Table(
+approvals = _table(
     "approvals",
-    metadata,
     _id(),
     _user(),
     Column("agent", String(64), nullable=False),
@@ -702,9 +672,8 @@ approvals = Table(
 # With the state: SQLite could not tell it from `ix_approvals_newest` otherwise, and would take that.
 _where(approvals, "ix_approvals_awaiting", "state = 'awaiting'", "state", "user_id", "created_at", "id")
 
-standing_approvals = Table(
+standing_approvals = _table(
     "standing_approvals",
-    metadata,
     _id(),
     _user(),
     Column("agent", String(64), nullable=False),
@@ -716,9 +685,8 @@ standing_approvals = Table(
 )
 """Tools that an agent may call for a user without asking again."""
 
-secrets = Table(
+secrets = _table(
     "secrets",
-    metadata,
     Column("user_id", String(64), primary_key=True, server_default=OWNER),
     Column("name", String(128), primary_key=True),
     Column("value", Sealed(version="version"), nullable=False),
@@ -729,9 +697,8 @@ secrets = Table(
 )
 """Secrets generated by Symbiont."""
 
-mcp_logins = Table(
+mcp_logins = _table(
     "mcp_logins",
-    metadata,
     Column("user_id", String(64), primary_key=True, server_default=OWNER),
     Column("server", String(64), primary_key=True),
     Column("content", Sealed(version="updated_at"), nullable=False),
@@ -739,9 +706,8 @@ mcp_logins = Table(
 )
 """Logins to MCP servers with OAuth: tokens, and what is needed to refresh them."""
 
-users = Table(
+users = _table(
     "users",
-    metadata,
     Column("user_id", String(64), primary_key=True),  # random
     Column("name", String(64)),  # NULL: removed, the name is free; without `removed_at`, the data is kept
     Column("created_at", BigInteger, nullable=False),
@@ -750,9 +716,8 @@ users = Table(
 )
 """Users. `OWNER` exists without a row."""
 
-tokens = Table(
+tokens = _table(
     "tokens",
-    metadata,
     _id(),
     _user(),
     Column("label", String(64), nullable=False),
@@ -767,9 +732,8 @@ tokens = Table(
 )
 """Bearer tokens; only their hashes are stored."""
 
-webhooks = Table(
+webhooks = _table(
     "webhooks",
-    metadata,
     _id(),
     _user(),
     Column("title", Text, nullable=False),
@@ -787,21 +751,19 @@ webhooks = Table(
 )
 """Webhooks created through the API by users and their agents."""
 
-rates = Table(
+rates = _table(
     "rates",
-    metadata,
     Column("user_id", String(64), primary_key=True, server_default=OWNER),
     Column("scope", String(16), primary_key=True),  # `webhook`, or `user` for all webhooks of a user together
     Column("name", String(64), primary_key=True),
     Column("newest", BigInteger, nullable=False),  # Unix seconds
     Column("counts", Text, nullable=False),  # JSON: [5, 0, 2], the last count is of the second `newest`
-    sqlite_with_rowid=False,
+    rowid=False,
 )
 """Accepted deliveries per second in the last seconds, for rate limits."""
 
-items = Table(
+items = _table(
     "items",
-    metadata,
     Column("memory", String(64), primary_key=True),
     Column("id", String(36), primary_key=True),
     # No length limits here: the store refuses values that are too long for a key of an index.
@@ -811,9 +773,7 @@ items = Table(
     Column("memory_type", String(16), nullable=False),
     Column("timestamp", BigInteger, nullable=False),  # Unix microseconds, so that an item keeps its exact time
     Column("source_uri", Text),
-    Column(
-        "source_key", String(32)
-    ),  # the first half of its SHA-256, because a URI may be too long for a key of an index
+    Column("source_key", String(32)),  # the first half of its SHA-256: a URI may be too long for a key of an index
     Column("chunk_hash", String(64), nullable=False),
     Column("tags", Text, nullable=False),  # JSON: sorted list
     Column("part", Integer, nullable=False),
@@ -840,9 +800,8 @@ _where(items, "ix_items_replaces", "replaces IS NOT NULL", "memory", "replaces")
 _where(items, "ix_items_retracts", "retracts IS NOT NULL", "memory", "retracts")
 _where(items, "ix_items_run", "run_id IS NOT NULL", "memory", "run_id")
 
-item_sources = Table(
+item_sources = _table(
     "item_sources",
-    metadata,
     Column("memory", String(64), primary_key=True),
     Column("item_id", String(36), primary_key=True),
     Column("source_key", String(32), primary_key=True),
@@ -855,9 +814,8 @@ item_sources = Table(
 )
 """Further sources of items with the same text, besides the item's `source_uri`. A source is never in both."""
 
-item_parts = Table(
+item_parts = _table(
     "item_parts",
-    metadata,
     Column("memory", String(64), primary_key=True),
     Column("part", Integer, primary_key=True, autoincrement=False),
     Column("user_id", Text, nullable=False, server_default=OWNER),
