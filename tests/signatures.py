@@ -8,14 +8,14 @@ from typing import Any
 from pydantic import BaseModel
 
 from runtime.secrets.secret import Secret
+from runtime.webhooks import verification
 from runtime.webhooks.keys.shared_secret import secret_bytes
 from runtime.webhooks.providers import find_provider
 from runtime.webhooks.providers.provider import Provider
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.request import Keys, WebhookRequest, no_keys
 from runtime.webhooks.schemes.scheme import Match, UnsignedRequest
-from runtime.webhooks.verification import signing, verifier
-from runtime.webhooks.verification.verifier import VerifiedRequest, Verifier
+from runtime.webhooks.verification import VerifiedRequest, Verifier
 
 Options = Mapping[str, object] | BaseModel | None
 
@@ -32,7 +32,7 @@ def prepare(
     places: Sequence[int] | None = None,
 ) -> Verifier:
     """Return the verifier of a provider with `options`. Raises ValueError for provider, options or secrets."""
-    return verifier.prepare(configured(provider, options), secrets, places)
+    return verification.prepare(configured(provider, options), secrets, places)
 
 
 def sign_request(
@@ -44,7 +44,7 @@ def sign_request(
     **more: Any,
 ) -> tuple[list[tuple[str, str]], bytes]:
     """Return headers and body as a provider with `options` would send them."""
-    return signing.sign_request(configured(provider, options), secret, body, **more)
+    return verification.sign_request(configured(provider, options), secret, body, **more)
 
 
 def sign(
@@ -58,7 +58,7 @@ def sign(
 ) -> list[tuple[str, str]]:
     """Return only the headers of `sign_request`, for an unchanged `body`."""
     request = UnsignedRequest(body, **unsigned)
-    return signing.signed_headers(configured(provider, options), secret_bytes(secret), request, event)
+    return verification.signed_headers(configured(provider, options), secret_bytes(secret), request, event)
 
 
 def verify(

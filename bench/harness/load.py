@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from runtime.webhooks.providers import PROVIDERS
-from runtime.webhooks.verification.signing import sign_request
+from runtime.webhooks.verification import sign_request
 
 SECRET = "bench-secret"
 

@@ -7,7 +7,7 @@ class Secret:
     """Bytes that only `reveal()` returns. Compares by identity; prints as `Secret(…)`.
 
     A secret with limited validity has `until`, which verification compares with the clock at each request
-    (`runtime.webhooks.verification.secret_rotation`), so that expired secrets need no removal.
+    (`runtime.webhooks.verification`), so that expired secrets need no removal.
     """
 
     __slots__ = ("_value", "origin", "previous", "until")

@@ -16,7 +16,7 @@ from runtime.database.errors import Unavailable
 from runtime.database.schema import TASK_IS_OPEN, task_feeds, tasks
 from runtime.database.sealed import Seal
 from runtime.identity import users
-from runtime.identity.token import is_token, make_token, token_hash
+from runtime.identity.tokens import is_token, make_token, token_hash
 from runtime.tasks.calendar import Form, calendar_of
 from runtime.tasks.rows import COLUMNS, TaskRows
 

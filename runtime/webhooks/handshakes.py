@@ -17,8 +17,7 @@ import msgspec
 from runtime.webhooks.request.json_path import compile_path
 from runtime.webhooks.request.payload import Payload
 from runtime.webhooks.request.refusal import RefusedRequest
-from runtime.webhooks.request.request import WebhookRequest, query_parameters
-from runtime.webhooks.request.static_response import StaticAnswer
+from runtime.webhooks.request.request import StaticAnswer, WebhookRequest, query_parameters
 
 Respond = Callable[[WebhookRequest, Payload, tuple[bytes, ...]], StaticAnswer | None]
 """Answers a handshake; None if the request is not one. The secrets are for an answer with a signature: the one that the

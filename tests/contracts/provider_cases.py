@@ -22,7 +22,7 @@ from runtime.webhooks.schemes.hmac import Hmac, Signing
 from runtime.webhooks.schemes.scheme import Scheme, UnsignedRequest
 from runtime.webhooks.schemes.template import Template, TemplateValues
 from runtime.webhooks.schemes.timestamp import write_time
-from runtime.webhooks.verification.verifier import VerifiedRequest
+from runtime.webhooks.verification import VerifiedRequest
 from tests.cases import each_case
 from tests.signatures import matched, sign_request, verify
 

@@ -18,7 +18,7 @@ from dslc.blocks.values.quantity import write_size
 from runtime.clock import Clock, milliseconds
 from runtime.database import bulk
 from runtime.database.connection import Database
-from runtime.database.drivers.vacuum import vacuum
+from runtime.database.drivers.sqlite import vacuum
 from runtime.database.errors import Unavailable
 from runtime.database.schema import (
     TURN_TABLES,

@@ -12,8 +12,7 @@ from runtime.webhooks.keys.shared_secret import hex_key
 from runtime.webhooks.providers.provider import Provider
 from runtime.webhooks.request.payload import decode_json
 from runtime.webhooks.request.refusal import RefusedRequest
-from runtime.webhooks.request.request import WebhookRequest
-from runtime.webhooks.request.static_response import StaticAnswer
+from runtime.webhooks.request.request import StaticAnswer, WebhookRequest
 from runtime.webhooks.schemes.hmac import Signing
 from runtime.webhooks.schemes.scheme import Check, Match, Scheme, UnsignedRequest
 

@@ -21,8 +21,7 @@ from runtime.webhooks.providers.custom import listed
 from runtime.webhooks.providers.provider import MIB, Provider
 from runtime.webhooks.request.payload import Payload, decode_json
 from runtime.webhooks.request.refusal import RefusedRequest
-from runtime.webhooks.request.request import WebhookRequest
-from runtime.webhooks.request.static_response import StaticAnswer
+from runtime.webhooks.request.request import StaticAnswer, WebhookRequest
 from runtime.webhooks.schemes.scheme import CannotSign, Check, KeyNeeded, Match, Scheme, UnsignedRequest
 from runtime.webhooks.schemes.timestamp import check_fresh, read_time, write_time
 

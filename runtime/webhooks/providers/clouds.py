@@ -16,8 +16,7 @@ from runtime.webhooks.providers.custom import PUBLIC, Algorithms, JwksUrl, Texts
 from runtime.webhooks.providers.provider import MIB, Provider
 from runtime.webhooks.request.payload import Payload
 from runtime.webhooks.request.refusal import RefusedRequest
-from runtime.webhooks.request.request import WebhookRequest, query_parameters
-from runtime.webhooks.request.static_response import StaticAnswer
+from runtime.webhooks.request.request import StaticAnswer, WebhookRequest, query_parameters
 from runtime.webhooks.schemes.jwt import Jwt
 from runtime.webhooks.schemes.token import BodyToken, Token, without
 

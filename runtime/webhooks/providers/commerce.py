@@ -7,7 +7,7 @@ from typing import Final
 from runtime.webhooks.handshakes import form_ping
 from runtime.webhooks.providers.provider import MIB, Provider
 from runtime.webhooks.request.field_source import BODY
-from runtime.webhooks.request.static_response import OK
+from runtime.webhooks.request.request import OK
 from runtime.webhooks.schemes.basic import Basic
 from runtime.webhooks.schemes.hmac import Hmac
 from runtime.webhooks.schemes.jwt import Jwt

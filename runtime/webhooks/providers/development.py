@@ -9,7 +9,7 @@ from runtime.webhooks.providers.provider import MIB, Provider
 from runtime.webhooks.providers.standard_webhooks import symmetric
 from runtime.webhooks.request.field_source import BODY
 from runtime.webhooks.request.payload import json_or_form
-from runtime.webhooks.request.static_response import OK
+from runtime.webhooks.request.request import OK
 from runtime.webhooks.schemes.hmac import Hmac
 from runtime.webhooks.schemes.jwt import Jwt
 from runtime.webhooks.schemes.secret_prefix import SecretPrefixScheme

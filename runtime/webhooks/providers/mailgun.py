@@ -12,8 +12,7 @@ from runtime.webhooks.keys.shared_secret import text_key
 from runtime.webhooks.providers.provider import MIB, Provider
 from runtime.webhooks.request.payload import Payload, json_or_form
 from runtime.webhooks.request.refusal import RefusedRequest
-from runtime.webhooks.request.request import WebhookRequest
-from runtime.webhooks.request.static_response import OK
+from runtime.webhooks.request.request import OK, WebhookRequest
 from runtime.webhooks.schemes.hmac import Signing
 from runtime.webhooks.schemes.scheme import Check, Match, Scheme, UnsignedRequest
 from runtime.webhooks.schemes.timestamp import check_fresh, read_time

@@ -10,8 +10,7 @@ from runtime.webhooks.providers.provider import Provider
 from runtime.webhooks.request.json_path import compile_path
 from runtime.webhooks.request.payload import decode_json
 from runtime.webhooks.request.refusal import RefusedRequest
-from runtime.webhooks.request.request import WebhookRequest, query_parameters
-from runtime.webhooks.request.static_response import OK
+from runtime.webhooks.request.request import OK, WebhookRequest, query_parameters
 from runtime.webhooks.schemes.hmac import Signing
 from runtime.webhooks.schemes.scheme import Check, Match, Scheme, UnsignedRequest
 from runtime.webhooks.schemes.signature_header import Fields

@@ -14,8 +14,7 @@ from runtime.webhooks.keys.public_key import ed25519_key, p256_key
 from runtime.webhooks.providers.provider import MIB, Provider
 from runtime.webhooks.request.field_source import BODY
 from runtime.webhooks.request.payload import Payload, json_or_form
-from runtime.webhooks.request.request import WebhookRequest
-from runtime.webhooks.request.static_response import OK, StaticAnswer
+from runtime.webhooks.request.request import OK, StaticAnswer, WebhookRequest
 from runtime.webhooks.schemes.basic import Basic
 from runtime.webhooks.schemes.hmac import Hmac
 from runtime.webhooks.schemes.public_key import PublicKey

@@ -9,7 +9,7 @@ from typing import Final
 from runtime.webhooks.handshakes import PRESENCE_CHECK, query_echo
 from runtime.webhooks.providers.provider import MIB, Provider
 from runtime.webhooks.request.field_source import BODY
-from runtime.webhooks.request.static_response import OK, StaticAnswer
+from runtime.webhooks.request.request import OK, StaticAnswer
 from runtime.webhooks.schemes.hmac import Hmac
 from runtime.webhooks.schemes.signature_header import Fields, Prefixed
 from runtime.webhooks.schemes.token import BodyToken, without

@@ -15,7 +15,7 @@ from runtime.webhooks.handshakes import Handshake
 from runtime.webhooks.request.content import Compression
 from runtime.webhooks.request.field_source import header_name
 from runtime.webhooks.request.payload import Decoder, Payload, decode_json
-from runtime.webhooks.request.static_response import StaticAnswer
+from runtime.webhooks.request.request import StaticAnswer
 from runtime.webhooks.schemes.scheme import Scheme
 
 MIB: Final = 1024 * 1024

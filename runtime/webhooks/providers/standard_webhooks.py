@@ -12,7 +12,7 @@ from typing import Final
 from runtime.webhooks.keys.public_key import ed25519_key
 from runtime.webhooks.keys.shared_secret import base64_key, text_key
 from runtime.webhooks.providers.provider import Provider
-from runtime.webhooks.request.static_response import StaticAnswer
+from runtime.webhooks.request.request import StaticAnswer
 from runtime.webhooks.schemes.hmac import Hmac
 from runtime.webhooks.schemes.public_key import PublicKey
 from runtime.webhooks.schemes.secret_prefix import SecretPrefixScheme

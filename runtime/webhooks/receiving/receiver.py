@@ -17,7 +17,7 @@ from runtime.database.errors import Unavailable
 from runtime.database.schema import OWNER
 from runtime.http.error import HttpError
 from runtime.http.request import Request
-from runtime.http.response import Response, failure
+from runtime.http.response import JSON, Response, failure, refusal
 from runtime.metrics.metrics import Metrics
 from runtime.webhooks.audit.audit import Audit, chosen_headers, noted_names, path_as_header
 from runtime.webhooks.deliveries import stored_request
@@ -26,16 +26,14 @@ from runtime.webhooks.receiving import rate_limits
 from runtime.webhooks.receiving.address_limit import AddressLimit, Origin
 from runtime.webhooks.receiving.admission import Admission, Busy
 from runtime.webhooks.receiving.request_metrics import RequestMetrics
-from runtime.webhooks.receiving.response import accepted, answered, refused
 from runtime.webhooks.request.content import CODINGS, FORM, TRANSFER_HEADERS, Content, decompressed, most_content
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.payload import OFF_THE_LOOP, Payload
 from runtime.webhooks.request.refusal import RefusedRequest
-from runtime.webhooks.request.request import Keys, WebhookRequest, no_keys
-from runtime.webhooks.request.static_response import StaticAnswer
+from runtime.webhooks.request.request import Keys, StaticAnswer, WebhookRequest, no_keys
 from runtime.webhooks.routing.route import Route, RouteTable
 from runtime.webhooks.schemes.scheme import KeyNeeded
-from runtime.webhooks.verification.verifier import VerifiedRequest
+from runtime.webhooks.verification import VerifiedRequest
 
 log = structlog.get_logger("symbiont.receiver")
 
@@ -335,3 +333,28 @@ def _candidate(arrival: _Arrival, route: Route, verified: VerifiedRequest) -> Ca
         per_minute=route.per_minute,
         user_per_minute=route.user_per_minute,
     )
+
+
+# A challenge is echoed unchanged: no browser may interpret it as anything but plain text.
+_NOSNIFF = b"X-Content-Type-Options: nosniff\r\n"
+
+
+def answered(answer: StaticAnswer) -> Response:
+    """Return an answer that a provider's row prescribes."""
+    fields = "".join(f"{name}: {value}\r\n" for name, value in answer.fields).encode("ascii")
+    return Response(answer.status, answer.content_type, answer.body, _NOSNIFF + fields)
+
+
+def accepted(delivery_id: str) -> Response:
+    """Return the answer to a committed delivery."""
+    return Response(202, JSON, b'{"delivery_id":"%b"}' % delivery_id.encode())
+
+
+def refused(reason: RefusedRequest, route: Route | None, *, retry_after: int | None = None) -> Response:
+    """Return the answer to a refused request. `retry_after`: seconds."""
+    extra = ""
+    if reason.status == 405 and route is not None:
+        extra = f"Allow: {', '.join(sorted(route.methods))}\r\n"
+    if retry_after is not None:
+        extra += f"Retry-After: {retry_after}\r\n"
+    return Response(reason.status, JSON, refusal(reason.shown, reason.message), extra.encode() + reason.fields)

@@ -1,9 +1,9 @@
-"""A request for verification: raw, without anything parsed."""
+"""A request for verification, raw, without anything parsed; and a response that a provider's row prescribes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import parse_qsl
 
 from runtime.webhooks.request.headers import Headers
@@ -41,3 +41,16 @@ class WebhookRequest(NamedTuple):
     url: str | None = None
     query: str = ""
     keys: Keys = no_keys
+
+
+class StaticAnswer(NamedTuple):
+    """The response: `body` as it is sent. `fields`: names and values of more headers, without line ends."""
+
+    status: int = 200
+    content_type: str = "text/plain; charset=utf-8"
+    body: bytes = b""
+    fields: tuple[tuple[str, str], ...] = ()
+
+
+OK: Final = StaticAnswer()
+"""For senders that accept only 200 as success, and do not use a delivery's id."""

@@ -21,7 +21,7 @@ from runtime.webhooks.filters.filter import compile_filters
 from runtime.webhooks.providers import PROVIDERS
 from runtime.webhooks.routing.dynamic_webhooks import PROVIDER, VERSION, DynamicWebhooks
 from runtime.webhooks.routing.route import EMPTY_TABLE, MountedWebhook, Route, RouteTable
-from runtime.webhooks.verification.verifier import prepare, prepare_unverified
+from runtime.webhooks.verification import prepare, prepare_unverified
 
 log = structlog.get_logger("symbiont.webhooks")
 

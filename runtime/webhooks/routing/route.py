@@ -21,9 +21,14 @@ from runtime.webhooks.schemes.jwt import Jwt
 from runtime.webhooks.schemes.scheme import Scheme
 from runtime.webhooks.schemes.secret_prefix import SecretPrefixScheme
 from runtime.webhooks.schemes.token import Token
-from runtime.webhooks.verification.secret_rotation import IndexedSecrets, index_secrets
-from runtime.webhooks.verification.signing import sign_request
-from runtime.webhooks.verification.verifier import Verifier, prepare, prepare_unverified
+from runtime.webhooks.verification import (
+    IndexedSecrets,
+    Verifier,
+    index_secrets,
+    prepare,
+    prepare_unverified,
+    sign_request,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from runtime.api.rest.endpoints import ENDPOINTS
 from runtime.api.rest.handler import BODIES_OF_ONE, ApiRequest, ApiResponse
 from runtime.database.connection import Database
 from runtime.database.errors import Unavailable
-from runtime.identity.token import make_token
+from runtime.identity.tokens import make_token
 from runtime.tools.tool import LARGEST_CALL
 from runtime.webhooks.deliveries.delivery import RejectedRequest
 from runtime.webhooks.routing.dynamic_webhooks import PER_USER

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.identity.token import make_token as some_token
+from runtime.identity.tokens import make_token as some_token
 from tests.runtime.attacks.wire import exchange, request, statuses
 from tests.runtime.daemon.running import Daemon, running, write_program
 from tests.runtime.daemon.v1 import ask, make_token, make_webhook

@@ -16,8 +16,7 @@ from runtime.database.schema import tokens as table
 from runtime.errors import Conflict, NotFound, UsageError
 from runtime.identity import users
 from runtime.identity.caller import Caller, Forbidden, Scope
-from runtime.identity.token import is_token, make_token, token_hash
-from runtime.identity.tokens import TokenRefused, Tokens
+from runtime.identity.tokens import TokenRefused, Tokens, is_token, make_token, token_hash
 from runtime.tool_groups import ToolChoice
 from tests.cases import each_case
 from tests.clocks import ManualClock

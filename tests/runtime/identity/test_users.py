@@ -47,7 +47,7 @@ async def test_a_name_is_found_exactly_and_an_id_by_its_mark_alone(database: Dat
 
 
 async def _token(database: Database, clock: ManualClock, user_id: str) -> tuple[str, str]:
-    from runtime.identity.token import make_token, token_hash
+    from runtime.identity.tokens import make_token, token_hash
 
     made = make_token()
     row = {"id": "t", "user_id": user_id, "label": "", "hash": token_hash(made), "scopes": "read", "created_at": 0}

@@ -21,8 +21,7 @@ from runtime.database.connection import Database
 from runtime.database.errors import Unavailable
 from runtime.errors import NotFound
 from runtime.identity import users
-from runtime.identity.token import make_token
-from runtime.identity.tokens import TokenRefused, Tokens
+from runtime.identity.tokens import TokenRefused, Tokens, make_token
 from runtime.tasks import feeds as feed_store
 from runtime.tasks.feeds import PATH, TaskFeeds
 from runtime.tasks.store import TaskStore

@@ -13,12 +13,11 @@ import pytest
 from runtime.secrets.secret import Secret
 from runtime.webhooks.handshakes import PERMISSION, PRESENCE_CHECK, by_method, json_echo
 from runtime.webhooks.providers import PROVIDERS
-from runtime.webhooks.receiving.response import answered
+from runtime.webhooks.receiving.receiver import answered
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.refusal import RefusedRequest
-from runtime.webhooks.request.request import WebhookRequest
-from runtime.webhooks.request.static_response import StaticAnswer
-from runtime.webhooks.verification.verifier import Verifier
+from runtime.webhooks.request.request import StaticAnswer, WebhookRequest
+from runtime.webhooks.verification import Verifier
 from tests.signatures import prepare, sign, verify
 
 NOW = 1_700_000_000

@@ -18,7 +18,7 @@ from runtime.webhooks.routing.route import build_route
 from runtime.webhooks.schemes.hmac import Hmac
 from runtime.webhooks.schemes.secret_prefix import SecretPrefixScheme
 from runtime.webhooks.schemes.token import Token
-from runtime.webhooks.verification.secret_rotation import index_secrets
+from runtime.webhooks.verification import index_secrets
 from tests.signatures import prepare, sign, verify
 
 

@@ -14,7 +14,7 @@ from runtime.webhooks.providers import PROVIDERS
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.refusal import RefusedRequest
 from runtime.webhooks.request.request import WebhookRequest
-from runtime.webhooks.verification.verifier import prepare_unverified
+from runtime.webhooks.verification import prepare_unverified
 from tests.contracts.provider_cases import CASES, URL, Case
 from tests.signatures import prepare, sign, verify
 

@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 from runtime.clock import milliseconds
 from runtime.crypto import MasterKey
 from runtime.database.connection import Database
-from runtime.database.drivers import vacuum
+from runtime.database.drivers import sqlite
 from runtime.database.schema import (
     bodies,
     deliveries,
@@ -346,7 +346,7 @@ async def test_a_large_prune_does_not_leave_a_large_log(tmp_path: Path, master_k
 async def test_the_file_does_not_stay_as_large_as_it_once_was(
     tmp_path: Path, master_key: MasterKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vacuum, "SPARE", 64)
+    monkeypatch.setattr(sqlite, "SPARE", 64)
     path = tmp_path / "symbiont.db"
     database = await Database.open(path, master_key)
     kept = Kept(database, ManualClock(), keep=1_000_000_000)
@@ -369,7 +369,7 @@ async def test_the_file_does_not_stay_as_large_as_it_once_was(
 async def test_a_file_that_cannot_be_made_shorter_is_used_as_it_is(
     tmp_path: Path, master_key: MasterKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vacuum, "SPARE", 64)
+    monkeypatch.setattr(sqlite, "SPARE", 64)
     path = tmp_path / "symbiont.db"
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript("PRAGMA auto_vacuum=NONE; PRAGMA journal_mode=WAL; CREATE TABLE alembic_version (a);")

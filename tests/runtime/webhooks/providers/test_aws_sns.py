@@ -16,7 +16,7 @@ from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.refusal import RefusedRequest
 from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.schemes.scheme import CannotSign, KeyNeeded
-from runtime.webhooks.verification.verifier import VerifiedRequest
+from runtime.webhooks.verification import VerifiedRequest
 from tests.runtime.webhooks.keys.certificates import NOW, certificate, pem
 from tests.signatures import prepare, sign_request, verify
 

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from runtime.webhooks.providers import PROVIDERS
 from runtime.webhooks.request.refusal import RefusedRequest
 from runtime.webhooks.schemes.scheme import CannotSign, KeyNeeded
-from runtime.webhooks.verification.verifier import VerifiedRequest
+from runtime.webhooks.verification import VerifiedRequest
 from tests.runtime.webhooks.keys.certificates import NOW, certificate, pem
 from tests.signatures import matched, prepare, sign, verify
 

@@ -14,7 +14,7 @@ from runtime.webhooks.providers.samples import sample as samples
 from runtime.webhooks.request.field_source import BODY
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.request import WebhookRequest
-from runtime.webhooks.verification.verifier import VerifiedRequest, Verifier
+from runtime.webhooks.verification import VerifiedRequest, Verifier
 from tests.cases import each_case
 from tests.signatures import prepare, sign_request
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from runtime.webhooks.request.refusal import RefusedRequest
-from runtime.webhooks.verification.verifier import VerifiedRequest
+from runtime.webhooks.verification import VerifiedRequest
 from tests.signatures import sign, verify
 
 NOW = 1_700_000_000

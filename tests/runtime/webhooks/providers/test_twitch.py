@@ -11,7 +11,7 @@ import pytest
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.refusal import RefusedRequest
 from runtime.webhooks.request.request import WebhookRequest
-from runtime.webhooks.verification.verifier import VerifiedRequest
+from runtime.webhooks.verification import VerifiedRequest
 from tests.signatures import prepare, verify
 
 SECRET = "5f1a6e7cd2e7137ccf9e15b2f43fe63949eb84b1db83c1d5a867dc93429de4e4"

@@ -13,7 +13,7 @@ from runtime.webhooks.providers.office import escaped, signed_url
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.refusal import RefusedRequest
 from runtime.webhooks.request.request import WebhookRequest
-from runtime.webhooks.verification.verifier import VerifiedRequest
+from runtime.webhooks.verification import VerifiedRequest
 from tests.clocks import START
 from tests.signatures import matched, prepare, sign, sign_request, verify
 

@@ -1,4 +1,10 @@
-"""Verification of requests: prepared once per webhook, then one check per request."""
+"""Verification of requests: prepared once for a webhook, then one check a request. And its inverse: requests as a
+provider would send them.
+
+After a rotation the previous secret stays valid until a given time, `Secret(value, origin, until=seconds)`:
+`secret://generated/…` has one after `symbi webhook rotate`, as do webhooks created through the API. Nothing has to be
+removed later: each check compares the time with the few times at which a secret ends.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +13,14 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from runtime.secrets.secret import Secret
-from runtime.webhooks.keys.shared_secret import all_secret_bytes
+from runtime.webhooks.keys.shared_secret import all_secret_bytes, secret_bytes
 from runtime.webhooks.providers.provider import Provider
 from runtime.webhooks.request.content import Content
 from runtime.webhooks.request.field_source import Read, compile_sources
 from runtime.webhooks.request.payload import Payload
-from runtime.webhooks.request.request import WebhookRequest
-from runtime.webhooks.request.static_response import StaticAnswer
-from runtime.webhooks.schemes.scheme import Check, Match
+from runtime.webhooks.request.request import StaticAnswer, WebhookRequest
+from runtime.webhooks.schemes.scheme import Check, Match, Scheme, UnsignedRequest
 from runtime.webhooks.schemes.secret_prefix import SecretPrefixScheme
-from runtime.webhooks.verification.secret_rotation import bind
 
 
 class VerifiedRequest(NamedTuple):
@@ -96,7 +100,7 @@ def prepare(row: Provider, secrets: Sequence[str | bytes | Secret], places: Sequ
     """Bind a provider's row, with its options applied, to a webhook's secrets.
 
     A secret with an `until` is valid for requests before that. `places`: the index that a match reports for each
-    secret, see `runtime.webhooks.verification.secret_rotation`; their order when None.
+    secret, see `index_secrets`; their order when None.
 
     Raises ValueError, never with the secret in it, if there is no secret, or a secret is empty, blank or not a key of
     this scheme. A row without secrets (`keyless`) takes none.
@@ -127,3 +131,101 @@ def _verifier(row: Provider, check: Check, secrets: tuple[bytes, ...], places: S
         _delivery_id=compile_sources(row.delivery_id, malformed="malformed_delivery_id", every=True),
         _secrets={None: secrets, **{at: (secret,) for at, secret in zip(places, secrets, strict=True)}},
     )
+
+
+class IndexedSecrets(NamedTuple):
+    """Secrets to verify with, and the index that a match reports for each."""
+
+    secrets: tuple[Secret, ...]
+    places: tuple[int, ...]
+
+
+def index_secrets(secrets: Sequence[Secret | str]) -> IndexedSecrets:
+    """Return the resolved `secrets`, each with its index among all, followed by their previous secrets.
+
+    So the index in the audit is the position in the program's list, even if other secrets cannot be resolved.
+    """
+    there = [(at, secret) for at, secret in enumerate(secrets) if isinstance(secret, Secret)]
+    before = [secret.previous for _, secret in there if secret.previous is not None]
+    all_ = [*there, *enumerate(before, len(secrets))]
+    return IndexedSecrets(tuple(secret for _, secret in all_), tuple(at for at, _ in all_))
+
+
+def bind(
+    scheme: Scheme, keys: Sequence[bytes], untils: Sequence[float | None], places: Sequence[int] | None = None
+) -> Check:
+    """Return the check of `scheme` with those of `keys` that are valid at the time of each request.
+
+    `untils`: for each key the Unix time in seconds at which it becomes invalid; None: never. `places`: the index that a
+    match reports for each key; their order when None. Raises ValueError as the scheme does, and if every key ends.
+    """
+    named = tuple(range(len(keys)) if places is None else places)
+    ends = sorted({until for until in untils if until is not None})
+    if not ends:
+        return _among(scheme, keys, range(len(keys)), named)
+    steps = [
+        (end, _among(scheme, keys, [at for at, until in enumerate(untils) if until is None or until >= end], named))
+        for end in ends
+    ]
+    lasting = [at for at, until in enumerate(untils) if until is None]
+    if not lasting:
+        raise ValueError("every secret ends: at least one must have no end")
+    last = _among(scheme, keys, lasting, named)
+
+    def check(request: WebhookRequest, now: float) -> Match:
+        for end, good in steps:
+            if now < end:
+                return good(request, now)
+        return last(request, now)
+
+    return check
+
+
+def _among(scheme: Scheme, keys: Sequence[bytes], chosen: Sequence[int], named: Sequence[int]) -> Check:
+    """Return the check with the `chosen` keys, whose matches report the indexes `named`."""
+    check = scheme.check([keys[at] for at in chosen])
+    names = [named[at] for at in chosen]
+    if names == list(range(len(names))):
+        return check
+
+    def renamed(request: WebhookRequest, now: float) -> Match:
+        match = check(request, now)
+        return match._replace(secret_index=names[match.secret_index])
+
+    return renamed
+
+
+def sign_request(
+    row: Provider,
+    secret: str | bytes | Secret,
+    body: bytes,
+    *,
+    now: float,
+    delivery_id: str,
+    event: str | None = None,
+    method: str = "POST",
+    url: str | None = None,
+) -> tuple[list[tuple[str, str]], bytes]:
+    """Return headers and body as the sender `row` would send `body` at `now` (Unix seconds).
+
+    The headers are content type, event, delivery id and signature. The body contains the proof or the time if the
+    provider puts them there. An event or id in the body is written by the caller. `url`: the webhook's public URL, for
+    providers that sign it.
+
+    Raises ValueError as `prepare` does and for a body that has no place for the proof, and `CannotSign` for a secret
+    that only verifies.
+    """
+    key = secret_bytes(secret)
+    unsigned = UnsignedRequest(body, now, delivery_id, method, url)
+    try:
+        unsigned = replace(unsigned, body=row.scheme.embed(key, unsigned))
+    except RecursionError:
+        raise ValueError("the body is nested too deeply to write the proof into it") from None
+    return signed_headers(row, key, unsigned, event), unsigned.body
+
+
+def signed_headers(row: Provider, key: bytes, unsigned: UnsignedRequest, event: str | None) -> list[tuple[str, str]]:
+    """Return the headers of `unsigned` as its sender would write them."""
+    headers = row.headers(event, unsigned.delivery_id)
+    sent = headers + row.scheme.sign(key, replace(unsigned, headers=tuple(headers)))
+    return list({name.lower(): (name, value) for name, value in sent}.values())
