@@ -25,6 +25,7 @@ from runtime.api.admin.protocol import (
     read_whole,
 )
 from runtime.cli.terminal.option_errors import error_of
+from runtime.cli.terminal.progress import no_progress
 from runtime.cli.terminal.screen import echo
 from runtime.daemon.process.root import DAEMON_FILE, Root, RootInUse, locate, named, own
 from runtime.errors import SymbiontError, UsageError
@@ -138,6 +139,16 @@ class RootClient:
         self._answered = True
         return answer
 
+    def pages(self, name: str, parameters: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        """Yield the answers of an operation that returns the cursor of the next page."""
+        cursor = None
+        while True:
+            answer = self.call(name, {**parameters, "cursor": cursor}, progress=no_progress)
+            yield answer
+            cursor = answer["next_cursor"]
+            if cursor is None:
+                return
+
 
 def call(
     root: Root,
@@ -152,14 +163,6 @@ def call(
     See `RootClient.call`."""
     with RootClient(root) as client:
         return client.call(name, parameters, user=user, null=null, progress=progress)
-
-
-def user_name(client: RootClient, user_id: str) -> str:
-    """Return the name of the user with this id; for a removed user `id:ID`, which commands accept."""
-    if user_id == "owner":
-        return user_id
-    known = {row["id"]: str(row["user"]) for row in client.call("user_list")["users"]}
-    return known.get(user_id, f"id:{user_id}")
 
 
 def call_daemon(

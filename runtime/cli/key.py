@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from runtime.cli.client import RootClient, call, find_root
-from runtime.cli.terminal.output import confirm, counted, json_option, local_time, root_option
+from runtime.cli.client import RootClient, find_root
+from runtime.cli.terminal.output import counted, json_option, local_time, root_option
 from runtime.cli.terminal.progress import progress_bar
 from runtime.cli.terminal.screen import echo, echo_json
 from runtime.cli.tool_command import Cell, Rows, tool_command
@@ -77,47 +78,52 @@ def _exported(record: dict[str, Any] | None) -> str:
     return text if record["current"] else f"{text}\n{' ' * 13}keys were rotated or forgotten since: export again"
 
 
-@key.command(short_help="Rotate the key of a user, of all users, or the master key.")
-@click.option("--user", metavar="NAME", help="Give this user a new key.")
-@click.option("--all", "every", is_flag=True, help="Give every user a new key.")
-@click.option("--master", is_flag=True, help="Wrap all keys with a new master key.")
-@click.option("--to", metavar="REFERENCE", help="With --master: secret://… of the new master key.")
-@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-@root_option
-@json_option
-def rotate(
-    user: str | None, every: bool, master: bool, to: str | None, yes: bool, root: Path | None, as_json: bool
-) -> None:
-    """Give one user or all users a new key, or use a new master key. The daemon keeps running.
+def _chosen(given: dict[str, Any]) -> Mapping[str, Any]:
+    if (given["user"] is not None) + given["all"] + given["master"] != 1:
+        raise UsageError("what is rotated?", hint="one of --user NAME, --all and --master")
+    if given["to"] is not None and not given["master"]:
+        raise UsageError("--to is the reference of a new master key", hint="add --master")
+    return given
+
+
+def _ask_rotate(_client: RootClient, given: Mapping[str, Any], _user: str | None) -> str | None:
+    what = "the file master.key of the root" if given["to"] is None else given["to"]
+    return f"Use a new master key, from {what}?" if given["master"] else None
+
+
+def _print_rotated(answer: Mapping[str, Any]) -> None:
+    if answer["master"]:
+        echo(f"{counted(answer['keys'], 'key')} wrapped with {answer['master_key']}, {answer['from']}")
+        if answer["to"] is not None:
+            echo(f"set SYMBIONT_MASTER_KEY to {answer['to']} before the next start")
+        echo("an export made before needs the master key before: replace it with `symbi key export FILE`")
+    else:
+        again = counted(answer["sealed_again"], "value")
+        echo(f"{counted(answer['rotated'], 'key')} rotated, {again} encrypted again")
+        echo(f"the keys before are forgotten after {local_time(answer['forgotten_after'])}")
+
+
+tool_command(
+    "key_rotate",
+    "rotate",
+    short="Rotate the key of a user, of all users, or the master key.",
+    doc="""Give one user or all users a new key, or use a new master key. The daemon keeps running.
 
     What is stored of a user is encrypted again with the new key. The key before is forgotten ten minutes later at the
     earliest, when nothing is encrypted with it any more. If this is interrupted, the daemon goes on with it.
 
     With --master only the keys of users are encrypted again. Without --to the new master key replaces the file
     `master.key` of the root. An export made before needs the master key of that time: export again.
-    """
-    if (user is not None) + every + master != 1:
-        raise UsageError("what is rotated?", hint="one of --user NAME, --all and --master")
-    if to is not None and not master:
-        raise UsageError("--to is the reference of a new master key", hint="add --master")
-    found = find_root(root)
-    if master and not yes:
-        what = "the file master.key of the root" if to is None else to
-        confirm(f"Use a new master key, from {what}?", undone="nothing was rotated")
-    given = {"user": user, "all": every, "master": master, "to": to}
-    with progress_bar("encrypting again", at_once=False) as progress:
-        answer = call(found, "key_rotate", given, progress=progress)
-    if as_json:
-        echo_json(answer)
-    elif master:
-        echo(f"{counted(answer['keys'], 'key')} wrapped with {answer['master_key']}, {answer['from']}")
-        if to is not None:
-            echo(f"set SYMBIONT_MASTER_KEY to {to} before the next start")
-        echo("an export made before needs the master key before: replace it with `symbi key export FILE`")
-    else:
-        again = counted(answer["sealed_again"], "value")
-        echo(f"{counted(answer['rotated'], 'key')} rotated, {again} encrypted again")
-        echo(f"the keys before are forgotten after {local_time(answer['forgotten_after'])}")
+    """,
+    options={"to": "--to REFERENCE"},
+    user="Give this user a new key.",
+    read=_chosen,
+    question=_ask_rotate,
+    undone="nothing was rotated",
+    progress=partial(progress_bar, "encrypting again", at_once=False),
+    view=_print_rotated,
+    group=key,
+)
 
 
 @key.command(short_help="Save all keys in FILE, replacing the export before.")

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from dslc.blocks.values.quantity import format_duration
-from runtime.cli.client import RootClient, call, find_root
+from runtime.cli.client import RootClient, find_root
 from runtime.cli.terminal.output import confirm, counted, json_option, local_time, root_option
 from runtime.cli.terminal.progress import no_progress
 from runtime.cli.terminal.screen import echo, echo_json, echo_text, json_escaped, one_line
@@ -57,24 +57,27 @@ tool_command(
 )
 
 
-@mcp_server.command(short_help="Show the tools of the server NAME.")
-@click.argument("name")
-@root_option
-@json_option
-def tools(name: str, root: Path | None, as_json: bool) -> None:
-    """Show the tools of the server NAME that agents may call, and those that are not offered, with the reason."""
-    answer = call(find_root(root), "mcp_server_show", {"server": name})
-    if as_json:
-        echo_json({"server": name, "tools": answer["tools"], "not_offered": answer["not_offered"]})
-        return
+def _print_tools(answer: Mapping[str, Any]) -> None:
     for tool in answer["tools"]:
         _print_tool(tool)
     if not answer["tools"]:
-        what = f"; `symbi mcp-server approve {name}`" if answer["state"] in ("unapproved", "changed") else ""
-        echo(f"no tools of {name} are offered: it is {answer['state']}{what}")
+        name, state = answer["server"], answer["state"]
+        what = f"; `symbi mcp-server approve {name}`" if state in ("unapproved", "changed") else ""
+        echo(f"no tools of {name} are offered: it is {state}{what}")
     for each in answer["not_offered"]:
         what = f"{each['name']}: {each['reason']} since it was approved" if each["name"] else each["reason"]
         echo(f"not offered: {what}", fg="yellow")
+
+
+tool_command(
+    "mcp_server_show",
+    "tools",
+    short="Show the tools of the server NAME.",
+    doc="Show the tools of the server NAME that agents may call, and those that are not offered, with the reason.",
+    arguments={"server": "NAME"},
+    view=_print_tools,
+    group=mcp_server,
+)
 
 
 def _print_test(answer: Mapping[str, Any]) -> None:

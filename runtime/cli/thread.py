@@ -119,7 +119,7 @@ def _items(client: RootClient, thread_id: str, user: str | None, order: str) -> 
             return
 
 
-def _question(client: RootClient, given: Mapping[str, Any]) -> str:
+def _question(client: RootClient, given: Mapping[str, Any], _user: str | None) -> str:
     about = client.call("agent_conversation_show", given)
     what = f"the {about['kind']} thread of {about['agent']} with {counted(about['messages'], 'message')}"
     return f"Delete {what}?"

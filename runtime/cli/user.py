@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import click
 
 from dslc.blocks.values.quantity import format_size
-from runtime.cli.client import call, find_root
+from runtime.cli.client import RootClient
 from runtime.cli.terminal.limits import LIMITS, shown_amount
-from runtime.cli.terminal.output import confirm, counted, json_option, print_table, root_option
-from runtime.cli.terminal.progress import no_progress
-from runtime.cli.terminal.screen import echo, echo_json
+from runtime.cli.terminal.output import counted, print_table
+from runtime.cli.terminal.screen import echo
 from runtime.cli.tool_command import Rows, Sentence, tool_command
 
 
@@ -144,34 +141,18 @@ _command(
 )
 
 
-@user.command(short_help="Remove a user and, without --keep, all its data.")
-@click.argument("name")
-@click.option(
-    "--keep",
-    is_flag=True,
-    help="Keep the data of the user, encrypted with the owner's key; only administrators can see it.",
-)
-@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-@root_option
-@json_option
-def remove(name: str, keep: bool, yes: bool, root: Path | None, as_json: bool) -> None:
-    """Remove the user NAME permanently, with its tokens, the webhooks it created, their deliveries, its items in
-    every memory, and its tables, key-value store and tasks.
+def _ask_remove(client: RootClient, given: Mapping[str, Any], _user: str | None) -> str | None:
+    # No question for a user that does not exist or cannot be removed: the call fails.
+    if given["name"] not in {row["user"] for row in client.call("user_list")["users"] if row["created_at"]}:
+        return None
+    what = "its tokens and webhooks" if given["keep"] else "its tokens, webhooks, items, tables, kv and tasks"
+    return f"Remove {given['name']} with {what}?"
 
-    Without --keep the key of the user is forgotten first: what copies of the data have of the user cannot be read from
-    then on, except with an export of keys from before.
 
-    Exit code 1 if something could not be deleted. The daemon tries again; so does the same command with `id:ID`.
-    """
-    found = find_root(root)
-    # No question for a user that does not exist or cannot be removed: the call below fails.
-    if not yes and name in {row["user"] for row in call(found, "user_list")["users"] if row["created_at"]}:
-        what = "its tokens and webhooks" if keep else "its tokens, webhooks, items, tables, kv and tasks"
-        confirm(f"Remove {name} with {what}?", undone="nothing was removed")
-    answer = call(found, "user_remove", {"name": name, "keep": keep}, progress=no_progress)
-    if as_json:
-        echo_json(answer)
-    elif not any(answer[part] for part in ("removed", "items", "tables", "rows", "problems")):
+def print_removed(answer: Mapping[str, Any]) -> None:
+    """Print what was deleted with a user."""
+    name = answer["name"]
+    if not any(answer[part] for part in ("removed", "items", "tables", "rows", "problems")):
         echo(f"nothing is stored of {name}")
     else:
         echo(
@@ -182,7 +163,6 @@ def remove(name: str, keep: bool, yes: bool, root: Path | None, as_json: bool) -
         echo(f"not deleted yet: {problem}", fg="red", err=True)
     if answer["problems"]:
         echo(f"the daemon tries again; or use `symbi user remove id:{answer['id']}`", err=True)
-        sys.exit(1)
 
 
 def _print_erased(answer: Mapping[str, Any]) -> None:
@@ -197,3 +177,23 @@ def _print_erased(answer: Mapping[str, Any]) -> None:
         echo(f"deleted {counted(answer['tables'], 'table')}")
     for table, count in answer["rows"].items():
         echo(f"deleted {counted(count, 'row')} of {table}")
+
+
+_command(
+    "user_remove",
+    "remove",
+    short="Remove a user and, without --keep, all its data.",
+    doc="""Remove the user NAME permanently, with its tokens, the webhooks it created, their deliveries, its items in
+    every memory, and its tables, key-value store and tasks.
+
+    Without --keep the key of the user is forgotten first: what copies of the data have of the user cannot be read from
+    then on, except with an export of keys from before.
+
+    Exit code 1 if something could not be deleted. The daemon tries again; so does the same command with `id:ID`.
+    """,
+    arguments={"name": "NAME"},
+    question=_ask_remove,
+    undone="nothing was removed",
+    failed=lambda answer: answer["problems"],
+    view=print_removed,
+)

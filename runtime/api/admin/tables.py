@@ -60,7 +60,13 @@ async def table_insert(
 
 @operation()
 async def database_grants(
-    context: AdminContext, pool: Annotated[int, Field(ge=0, le=10_000)] = 0, strict: bool = False
+    context: AdminContext,
+    pool: Annotated[
+        int, Field(ge=0, le=10_000, description="Prepare so many roles; else the daemon may create them.")
+    ] = 0,
+    strict: Annotated[
+        bool, Field(description="Also take rights from everyone that users' statements never need.")
+    ] = False,
 ) -> dict[str, Any]:
     """Return in `sql` the statements for a superuser. `pool`: number of roles to prepare; `strict`: with those that are
     optional."""

@@ -36,9 +36,15 @@ async def task_zone(context: AdminContext) -> dict[str, Any]:
 
 
 @operation(changes=True)
-async def task_feed(context: AdminContext, rotate: bool = False, off: bool = False) -> dict[str, Any]:
-    """Return the URL of the calendar feed of the user; it is made if there is none. `rotate`: with a new token. `off`:
-    delete it, and return null."""
+async def task_feed(
+    context: AdminContext,
+    events: Annotated[
+        bool, Field(description="The URL of the dated tasks as events, for programs that show no to-dos.")
+    ] = False,
+    rotate: Annotated[bool, Field(description="Make a new URL; the one before is refused from now on.")] = False,
+    off: Annotated[bool, Field(description="Switch the feed off: its URL is refused from now on.")] = False,
+) -> dict[str, Any]:
+    """Return the URL of the calendar feed of the user; it is made if there is none, and null if it is off."""
     user_id, feeds = context.caller.user_id, TaskFeeds(context.database, context.clock)
     if off:
         if rotate:
@@ -50,7 +56,7 @@ async def task_feed(context: AdminContext, rotate: bool = False, off: bool = Fal
     if rotate:
         log.info("task_feed_rotated", user_id=user_id)
     return {
-        "url": f"http://{context.addresses.get('admin', DEFAULT_ADDRESS)}{found.path}",
+        "url": f"http://{context.addresses.get('admin', DEFAULT_ADDRESS)}{found.path}{'?as=events' if events else ''}",
         "serving": "admin" in context.addresses,
         "created_at": time_json(found.created_at),
         "used_at": time_json(found.used_at),

@@ -210,7 +210,14 @@ def _shown(name: LimitName, limit: int | None) -> float | str | None:
 
 
 @operation(changes=True, searches=True)
-async def user_remove(context: AdminContext, name: Text, keep: bool = False) -> dict[str, Any]:
+async def user_remove(
+    context: AdminContext,
+    name: Text,
+    keep: Annotated[
+        bool,
+        Field(description="Keep the data of the user, encrypted with the owner's key; only administrators can see it."),
+    ] = False,
+) -> dict[str, Any]:
     """Remove the user `name`, or `id:ID`, with its tokens and webhooks, and all its data in memories, in SQL tables and
     in the database unless `keep` is true. Data that is kept belongs to the id, which is never used again.
 

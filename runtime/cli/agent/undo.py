@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
-import click
-
-from runtime.cli.client import RootClient, find_root
-from runtime.cli.terminal.output import confirm, counted, json_option, print_table, root_option, user_option
+from runtime.cli.client import RootClient
+from runtime.cli.terminal.output import counted, print_table
 from runtime.cli.terminal.progress import no_progress
-from runtime.cli.terminal.screen import echo, echo_json
+from runtime.cli.terminal.screen import echo
+from runtime.cli.tool_command import tool_command
 
 _ITEMS = {
     "deleted": "deleted",
@@ -31,38 +28,21 @@ _TAKEN_BACK = ("deleted", "retracted", "restored")
 _NOTHING = "nothing was changed"
 
 
-@click.command(short_help="Take back what a run wrote.")
-@click.argument("run")
-@user_option("The run is one for this user.")
-@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-@root_option
-@json_option
-def undo(run: str, user: str | None, yes: bool, root: Path | None, as_json: bool) -> None:
-    """Take back what RUN wrote to memories and to blocks of core memory.
+def _question(client: RootClient, given: Mapping[str, Any], user: str | None) -> str | None:
+    going = client.call("run_undo", {**given, "dry_run": True}, user=user, progress=no_progress)
+    what = f"Take back what the run {given['run_id']} of {going['agent']} wrote ({_amount(going)})?"
+    return what if going["changed"] else None
 
-    Items are deleted, in records withdrawn by a retraction; what they had replaced is valid again. Blocks get their
-    text from before the run. What was replaced or edited since is reported and left; the exit code is then 1.
-    """
-    asked = {"run_id": run}
-    with RootClient(find_root(root)) as client:
-        if not yes:
-            going = client.call("run_undo", {**asked, "dry_run": True}, user=user, progress=no_progress)
-            if going["changed"]:
-                confirm(f"Take back what the run {run} of {going['agent']} wrote ({_amount(going)})?", undone=_NOTHING)
-        answer = client.call("run_undo", asked, user=user, progress=no_progress)
-    if as_json:
-        echo_json(answer)
-    else:
-        rows = [*_memory_rows(answer), *map(_block_row, answer["blocks"])]
-        if rows:
-            print_table(("where", "what", "result"), rows, empty="")
-        if not answer["changed"]:
-            why = ": nothing that the run wrote is left to take back" if answer["complete"] else ""
-            echo(f"{_NOTHING}{why}")
-        for note in answer["notes"]:
-            echo(note, fg="yellow", err=True)
-    if not answer["complete"]:
-        sys.exit(1)
+
+def _print(answer: Mapping[str, Any]) -> None:
+    rows = [*_memory_rows(answer), *map(_block_row, answer["blocks"])]
+    if rows:
+        print_table(("where", "what", "result"), rows, empty="")
+    if not answer["changed"]:
+        why = ": nothing that the run wrote is left to take back" if answer["complete"] else ""
+        echo(f"{_NOTHING}{why}")
+    for note in answer["notes"]:
+        echo(note, fg="yellow", err=True)
 
 
 def _amount(answer: Mapping[str, Any]) -> str:
@@ -88,3 +68,22 @@ def _memory_rows(answer: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
 def _block_row(block: Mapping[str, Any]) -> tuple[str, ...]:
     whose = "" if block["subject"] is None else f" of {block['subject']}"
     return f"block {block['label']}{whose}", f"version {block['version']}", _BLOCKS[block["outcome"]]
+
+
+undo = tool_command(
+    "run_undo",
+    "undo",
+    short="Take back what a run wrote.",
+    doc="""Take back what RUN wrote to memories and to blocks of core memory.
+
+    Items are deleted, in records withdrawn by a retraction; what they had replaced is valid again. Blocks get their
+    text from before the run. What was replaced or edited since is reported and left; the exit code is then 1.
+    """,
+    arguments={"run_id": "RUN"},
+    options={"dry_run": None},
+    user="The run is one for this user.  [default: owner]",
+    question=_question,
+    undone=_NOTHING,
+    failed=lambda answer: not answer["complete"],
+    view=_print,
+)

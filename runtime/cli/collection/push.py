@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from runtime.cli.client import RootClient, find_root
-from runtime.cli.collection.options import TYPES
 from runtime.cli.terminal.output import counted, json_option, print_table, root_option
 from runtime.cli.terminal.progress import no_progress, progress_bar
 from runtime.cli.terminal.screen import echo, echo_json
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from runtime.cli.collection.push_sources import PushSource, PushSources
     from runtime.daemon.process.root import Root
 
+_TYPES = ("episodic", "semantic", "procedural")
 _SHOWN = 5
 """Maximum number of skipped file types that are named; the rest is counted."""
 _BEYOND = 25
@@ -29,7 +29,7 @@ _BEYOND = 25
 @click.argument("paths", metavar="PATH…|-", nargs=-1, required=True, type=click.Path())
 @click.option("--collection", metavar="NAME", help="The collection to store in.  [default: the default collection]")
 @click.option("--project", "project_id", metavar="ID", help="The project of the items.")
-@click.option("--type", "memory_type", type=click.Choice(TYPES), help="The type of the items.  [default: semantic]")
+@click.option("--type", "memory_type", type=click.Choice(_TYPES), help="The type of the items.  [default: semantic]")
 @click.option("--tag", "tags", metavar="TAG", multiple=True, help="A tag. Repeatable.")
 @click.option(
     "--source-uri",

@@ -3,136 +3,99 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
+from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import click
 
-from runtime.cli.client import call, find_root
-from runtime.cli.collection.options import collection_option, now, time_range, wanted_options
-from runtime.cli.terminal.hits import explain_option, print_hit, threshold_option
-from runtime.cli.terminal.input import text_or_input
-from runtime.cli.terminal.output import counted, json_option, local_time, root_option
+from runtime.cli.terminal.hits import EXPLAIN, print_hits
+from runtime.cli.terminal.output import counted, local_time, with_zone
 from runtime.cli.terminal.progress import progress_bar
-from runtime.cli.terminal.screen import echo, echo_json, echo_text
+from runtime.cli.terminal.screen import echo, echo_text
+from runtime.cli.tool_command import tool_command
+
+_SINCE = "a duration before now, or a local date and time."
 
 
-@click.command(short_help="Search a collection by meaning and by words.")
-@click.argument("query_text", metavar="QUERY|-")
-@collection_option
-@click.option(
-    "--limit", type=int, default=10, show_default=True, metavar="N", help="Maximum number of hits, up to 100."
-)
-@wanted_options
-@click.option(
-    "--all-tags",
-    "tags_all",
-    metavar="TAG",
-    multiple=True,
-    help="Only items with this tag. Repeatable: items with all of them match.",
-)
-@click.option(
-    "--since", metavar="7d|DATE", help="Only items from this time on: a duration before now, or a local date and time."
-)
-@click.option("--until", metavar="7d|DATE", help="Only items from before this time.")
-@click.option("--source-uri", metavar="URI", help="Only items from this source.")
-@threshold_option
-@click.option("--context", "as_context", is_flag=True, help="Print the hits as numbered lines for a prompt.")
-@explain_option
-@root_option
-@json_option
-def search(
-    *,
-    query_text: str,
-    tags: tuple[str, ...],
-    tags_all: tuple[str, ...],
-    since: str | None,
-    until: str | None,
-    as_context: bool,
-    explain: bool,
-    root: Path | None,
-    as_json: bool,
-    **wanted: Any,
-) -> None:
-    """Search the collection for QUERY, or with `-` for the text on standard input, by meaning and by words at once."""
-    query = text_or_input(query_text, "QUERY")
-    within = time_range(since, until)
-    asked = {**wanted, "query_text": query, "tags": list(tags), "tags_all": list(tags_all), "time_range": within}
-    with progress_bar("searching", at_once=False) as progress:
-        answer = call(find_root(root), "search", asked, progress=progress)
-    if as_json:
-        echo_json(answer)
-        return
-    if as_context:
-        echo_text(answer["context"])
-    elif answer["hits"]:
-        for rank, hit in enumerate(answer["hits"], 1):
-            _print_hit(rank, hit, query, explain=explain)
-    else:
-        echo("Nothing was found.")
-    for note in answer["notes"]:
-        echo(f"note: {note}", fg="yellow", err=not explain)
+def _time_range(given: dict[str, Any]) -> dict[str, str] | None:
+    """Return `--since` and `--until` in RFC 3339, as tools accept them; None if neither is given. Raises UsageError."""
+    ends = {"start": _moment(given.pop("since"), "--since"), "end": _moment(given.pop("until"), "--until")}
+    return {name: text for name, text in ends.items() if text is not None} or None
 
 
-def _print_hit(rank: int, hit: Mapping[str, Any], query: str, *, explain: bool) -> None:
+def _moment(text: str | None, option: str) -> str | None:
+    if text is None:
+        return None
+    from runtime.clock import SYSTEM
+    from runtime.memory.item import rfc3339
+    from runtime.tools.time_input import read_moment
+
+    return rfc3339(read_moment(with_zone(text) or text, option, SYSTEM))
+
+
+def _parts(rank: int, hit: Mapping[str, Any]) -> tuple[list[str], list[str], str]:
     head = [f"{rank:>2}", f"{hit['score']:.3f}", local_time(hit["timestamp"])[:16], hit["memory_type"]]
     head += [f"#{tag}" for tag in hit["tags"]]
-    where = [*filter(None, [hit["source_uri"]]), hit["memory_id"]]
-    print_hit(head, where, hit["text"], query, explained=hit if explain else None)
+    return head, [*filter(None, [hit["source_uri"]]), hit["memory_id"]], hit["text"]
 
 
-@click.command(short_help="Summarize the items of a period, and store the summary.")
-@collection_option
-@click.option(
-    "--since",
-    metavar="7d|DATE",
-    required=True,
-    help="Start of the period: a duration before now, or a local date and time.",
-)
-@click.option("--until", metavar="7d|DATE", help="End of the period.  [default: now]")
-@wanted_options
-@click.option("--limit", type=int, metavar="N", help="Maximum number of items to summarize, up to 500.  [default: 50]")
-@click.option(
-    "--strategy", type=click.Choice(["auto", "abstractive", "extractive"]), help="The method.  [default: auto]"
-)
-@click.option(
-    "--provider",
-    metavar="NAME",
-    help="ollama, openai, or none to extract sentences without a model.  [default: that of the memory]",
-)
-@click.option("--model", metavar="NAME", help="The model.  [default: that of the memory]")
-@click.option(
-    "--max-words",
-    type=int,
-    metavar="N",
-    help="Maximum number of words of the summary, up to 5000.  [default: that of the memory, else 250]",
-)
-@root_option
-@json_option
-def summarize(
-    *,
-    since: str,
-    until: str | None,
-    tags: tuple[str, ...],
-    root: Path | None,
-    as_json: bool,
-    **wanted: Any,
-) -> None:
-    """Summarize the episodic items of a period in one semantic item, and store it in the same collection.
+def _print_context(answer: Mapping[str, Any]) -> None:
+    echo_text(answer["context"])
+    for note in answer["notes"]:
+        echo(f"note: {note}", fg="yellow", err=True)
 
-    A repeated call for the same period and items prints the stored summary. With a relative period, such as 7d, each
-    call is for a new period.
-    """
-    within = time_range(since, until) or {}
-    asked = {**wanted, "tags": list(tags) or None, "time_range": {"end": now(), **within}}
-    with progress_bar("summarizing") as progress:
-        answer = call(find_root(root), "summarize", asked, progress=progress)
-    if as_json:
-        echo_json(answer)
-        return
+
+search = tool_command(
+    "search",
+    short="Search a collection by meaning and by words.",
+    doc="Search the collection for QUERY, or with `-` for the text on standard input, by meaning and by words at once.",
+    arguments={"query_text": "QUERY|-"},
+    options={"time_range": None},
+    more_options=[
+        click.option("--since", metavar="7d|DATE", help=f"Only items from this time on: {_SINCE}"),
+        click.option("--until", metavar="7d|DATE", help="Only items from before this time."),
+    ],
+    read=lambda given: {"time_range": _time_range(given), **given},
+    progress=partial(progress_bar, "searching", at_once=False),
+    views={
+        "--context": ("Print the hits as numbered lines for a prompt.", _print_context),
+        "--explain": (EXPLAIN, partial(print_hits, "query_text", _parts, explain=True)),
+    },
+    view=partial(print_hits, "query_text", _parts),
+)
+
+
+def _period(given: dict[str, Any]) -> Mapping[str, Any]:
+    from runtime.memory.item import rfc3339
+
+    within = _time_range(given) or {}
+    return {**given, "time_range": {"end": rfc3339(datetime.now(UTC)), **within}}
+
+
+def _print_summary(answer: Mapping[str, Any]) -> None:
     echo_text(answer["summary"])
     by = " by ".join(str(each) for each in (answer["strategy"], answer.get("model")) if each)
     echo(f"summary of {counted(len(answer['source_memory_ids']), 'item')} ({by}), stored as", err=True)
     echo(answer["upserted_memory_id"], err=True)
     for note in answer.get("notes", ()):
         echo(f"note: {note}", fg="yellow", err=True)
+
+
+summarize = tool_command(
+    "summarize",
+    short="Summarize the items of a period, and store the summary.",
+    doc="""Summarize the episodic items of a period in one semantic item, and store it in the same collection.
+
+    A repeated call for the same period and items prints the stored summary. With a relative period, such as 7d, each
+    call is for a new period.
+    """,
+    options={"time_range": None, "score_threshold": None},
+    more_options=[
+        click.option("--since", metavar="7d|DATE", required=True, help=f"Start of the period: {_SINCE}"),
+        click.option("--until", metavar="7d|DATE", help="End of the period.  [default: now]"),
+    ],
+    read=_period,
+    progress=partial(progress_bar, "summarizing"),
+    view=_print_summary,
+)

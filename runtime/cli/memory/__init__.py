@@ -7,7 +7,7 @@ import click
 from dslc.cli.lazy_group import LazyGroup
 
 COMMANDS = {
-    "search": "runtime.cli.memory.search:search",
+    "search": "runtime.cli.memory.read:search",
     "list": "runtime.cli.memory.read:list_",
     "show": "runtime.cli.memory.read:show",
     "inspect": "runtime.cli.memory.read:inspect",
@@ -21,7 +21,7 @@ COMMANDS = {
     "verify": "runtime.cli.memory.maintenance:verify",
     "export": "runtime.cli.memory.transfer:export",
     "import": "runtime.cli.memory.transfer:import_",
-    "move": "runtime.cli.memory.move:move",
+    "move": "runtime.cli.memory.maintenance:move",
 }
 """The location of every command, in the order of the help."""
 

@@ -9,19 +9,20 @@ from typing import Any
 import click
 
 from runtime.cli.client import RootClient, find_root
-from runtime.cli.deletion import DeletionFailed, forget_each, quoted
-from runtime.cli.memory.options import memory_option
+from runtime.cli.items import DeletionFailed, forget_each, quoted
 from runtime.cli.terminal.input import text_or_input
 from runtime.cli.terminal.output import confirm, counted, json_option, root_option
 from runtime.cli.terminal.progress import no_progress
 from runtime.cli.terminal.screen import echo, echo_json
 from runtime.errors import UsageError
 
+_memory_option = click.option("--memory", metavar="NAME", help="Only the memory called NAME in the program.")
+
 
 @click.command(short_help="Replace the text of an item.")
 @click.argument("memory_id", metavar="ID")
 @click.argument("text", metavar="TEXT|-")
-@memory_option
+@_memory_option
 @root_option
 @json_option
 def edit(memory_id: str, text: str, memory: str | None, root: Path | None, as_json: bool) -> None:
@@ -47,7 +48,7 @@ def edit(memory_id: str, text: str, memory: str | None, root: Path | None, as_js
 @click.command(short_help="Delete items permanently.")
 @click.argument("memory_id", metavar="ID…", nargs=-1, required=True)
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-@memory_option
+@_memory_option
 @root_option
 @json_option
 def forget(memory_id: tuple[str, ...], yes: bool, memory: str | None, root: Path | None, as_json: bool) -> None:

@@ -1,27 +1,28 @@
-"""`symbi memory compact`, `purge`, `reindex` and `verify`: maintenance of memories."""
+"""`symbi memory compact`, `purge`, `reindex`, `verify` and `move`: maintenance of memories."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from runtime.cli.client import RootClient, call, find_root
-from runtime.cli.memory.item_output import problem_text
-from runtime.cli.memory.options import memory_option
-from runtime.cli.terminal.output import confirm, counted, json_option, root_option
+from runtime.cli.client import RootClient, find_root
+from runtime.cli.items import problem_text
+from runtime.cli.terminal.output import counted, json_option, print_table, root_option
 from runtime.cli.terminal.progress import no_progress, progress_bar
 from runtime.cli.terminal.screen import echo, echo_json, style
+from runtime.cli.tool_command import tool_command
 from runtime.errors import SymbiontError, UsageError
 
 
 @click.command(short_help="Copy long-term entries to the memory file, and delete old logs.")
 @click.argument("agent", required=False)
 @click.option("--all", "all_agents", is_flag=True, help="Compact the logs of every agent.")
-@memory_option
+@click.option("--memory", metavar="NAME", help="Only the memory called NAME in the program.")
 @root_option
 @json_option
 def compact(agent: str | None, all_agents: bool, memory: str | None, root: Path | None, as_json: bool) -> None:
@@ -78,31 +79,28 @@ def _compactable(client: RootClient, memory: str | None) -> list[tuple[str, str]
     return [(row["agent"], row["memory"]) for row in answer["agents"] if row["memory"] in able]
 
 
-@click.command(short_help="Delete everything of an agent or a user.")
-@click.argument("agent", required=False)
-@click.option("--user", metavar="NAME", help="Only items of this user; without AGENT, of every agent.")
-@memory_option
-@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-@root_option
-@json_option
-def purge(agent: str | None, user: str | None, memory: str | None, yes: bool, root: Path | None, as_json: bool) -> None:
-    """Delete everything that AGENT remembers, including logs, permanently. With --user delete only what is that
-    user's."""
-    if agent is None and user is None:
+def _checked(given: dict[str, Any]) -> Mapping[str, Any]:
+    if given["agent"] is None and given["user"] is None:
         raise UsageError("give AGENT, --user or both")
-    asked = {"agent": agent, "user": user, "memory": memory}
-    what = f"everything of {agent}" if user is None else f"everything of user {user}{f' in {agent}' if agent else ''}"
-    with RootClient(find_root(root)) as client:
-        going = client.call("memory_purge", {**asked, "dry_run": True}, progress=no_progress)["memories"]
-        if going and not yes:
-            confirm(f"Delete {what} ({_amount(going)})?", undone="nothing was deleted")
-        answer = client.call("memory_purge", asked, progress=no_progress)
-    if as_json:
-        echo_json(answer)
-    elif answer["memories"]:
-        echo(f"deleted {what}: {_amount(answer['memories'])}")
+    return given
+
+
+def _whose(answer: Mapping[str, Any]) -> str:
+    agent, user = answer["agent"], answer["user"]
+    return f"everything of {agent}" if user is None else f"everything of user {user}{f' in {agent}' if agent else ''}"
+
+
+def _ask_purge(client: RootClient, given: Mapping[str, Any], _user: str | None) -> str | None:
+    going = client.call("memory_purge", {**given, "dry_run": True}, progress=no_progress)["memories"]
+    return f"Delete {_whose(given)} ({_amount(going)})?" if going else None
+
+
+def _print_purged(answer: Mapping[str, Any]) -> None:
+    if answer["memories"]:
+        echo(f"deleted {_whose(answer)}: {_amount(answer['memories'])}")
     else:
-        echo(f"{agent} has no items" if user is None else f"user {user} has no items there")
+        user = answer["user"]
+        echo(f"{answer['agent']} has no items" if user is None else f"user {user} has no items there")
     for note in answer["notes"]:
         echo(note, fg="yellow", err=True)
 
@@ -116,59 +114,107 @@ def _amount(memories: Sequence[Mapping[str, Any]]) -> str:
     return " and ".join(map(one, memories))
 
 
-@click.command(short_help="Rebuild the search index.")
-@click.argument("agent", required=False)
-@memory_option
-@root_option
-@json_option
-def reindex(agent: str | None, memory: str | None, root: Path | None, as_json: bool) -> None:
-    """Rebuild the search index of every memory or of AGENT, including vectors.
+purge = tool_command(
+    "memory_purge",
+    "purge",
+    short="Delete everything of an agent or a user.",
+    doc="""Delete everything that AGENT remembers, including logs, permanently. With --user delete only what is that
+    user's.""",
+    arguments={"agent": "[AGENT]"},
+    options={"dry_run": None},
+    user="Only items of this user; without AGENT, of every agent.",
+    read=_checked,
+    question=_ask_purge,
+    view=_print_purged,
+)
+
+
+def _print_reindexed(answer: Mapping[str, Any]) -> None:
+    for row in answer["memories"]:
+        counts = f"{counted(row['items'], 'item')} of {counted(row['parts'], 'part')}"
+        echo(f"{row['memory']}: {counts} indexed, {row['embedded']:,} of them by meaning")
+        for line in row["problems"]:
+            echo(f"memory {row['memory']}: {line}", fg="red", err=True)
+
+
+reindex = tool_command(
+    "memory_reindex",
+    "reindex",
+    short="Rebuild the search index.",
+    doc="""Rebuild the search index of every memory or of AGENT, including vectors.
 
     This is rarely needed: an index that is damaged, or was built with another embedding, is rebuilt automatically.
-    """
-    with progress_bar("indexing") as progress:
-        answer = call(find_root(root), "memory_reindex", {"agent": agent, "memory": memory}, progress=progress)
-    problems = [(row["memory"], line) for row in answer["memories"] for line in row["problems"]]
-    if as_json:
-        echo_json(answer)
-    else:
-        for row in answer["memories"]:
-            counts = f"{counted(row['items'], 'item')} of {counted(row['parts'], 'part')}"
-            echo(f"{row['memory']}: {counts} indexed, {row['embedded']:,} of them by meaning")
-    for name, line in problems:
-        echo(f"memory {name}: {line}", fg="red", err=True)
-    if problems:
-        sys.exit(1)
+    """,
+    arguments={"agent": "[AGENT]"},
+    progress=partial(progress_bar, "indexing"),
+    failed=lambda answer: any(row["problems"] for row in answer["memories"]),
+    view=_print_reindexed,
+)
 
 
-@click.command(short_help="Read everything, and report damaged items.")
-@click.argument("agent", required=False)
-@memory_option
-@root_option
-@json_option
-def verify(agent: str | None, memory: str | None, root: Path | None, as_json: bool) -> None:
-    """Read everything that all agents or AGENT remember, and check the checksums of records.
+def _print_verified(answer: Mapping[str, Any]) -> None:
+    for row in answer["agents"]:
+        wrong = any(problem["severity"] == "error" for problem in row["problems"])
+        state = style("wrong", fg="red") if wrong else style("good", fg="green")
+        counts = f"{counted(row['files'], 'file')}, {counted(row['items'], 'item')}"
+        echo(state, f"  {row['agent']} in {row['memory']}: {counts}")
+        for problem in row["problems"]:
+            echo(f"    {problem_text(problem)}", fg="red" if problem["severity"] == "error" else "yellow")
+    if not answer["agents"]:
+        echo("Nothing is remembered yet.")
+
+
+verify = tool_command(
+    "memory_verify",
+    "verify",
+    short="Read everything, and report damaged items.",
+    doc="""Read everything that all agents or AGENT remember, and check the checksums of records.
 
     Exit code 1 if something cannot be read or was changed after it was written.
-    """
-    with progress_bar("reading") as progress:
-        answer = call(find_root(root), "memory_verify", {"agent": agent, "memory": memory}, progress=progress)
-    if as_json:
-        echo_json(answer)
-    else:
-        for row in answer["agents"]:
-            _print_verified(row)
-        if not answer["agents"]:
-            echo("Nothing is remembered yet.")
-    if not answer["good"]:
-        sys.exit(1)
+    """,
+    arguments={"agent": "[AGENT]"},
+    progress=partial(progress_bar, "reading"),
+    failed=lambda answer: not answer["good"],
+    view=_print_verified,
+)
 
 
-def _print_verified(row: Mapping[str, Any]) -> None:
-    wrong = [problem for problem in row["problems"] if problem["severity"] == "error"]
-    state = style("wrong", fg="red") if wrong else style("good", fg="green")
-    counts = f"{counted(row['files'], 'file')}, {counted(row['items'], 'item')}"
-    echo(state, f"  {row['agent']} in {row['memory']}: {counts}")
-    for problem in row["problems"]:
-        colour = "red" if problem["severity"] == "error" else "yellow"
-        echo(f"    {problem_text(problem)}", fg=colour)
+def _print_moved(answer: Mapping[str, Any]) -> None:
+    dry = answer["dry_run"]
+    columns = ["agent", "items", "to copy" if dry else "copied", "there", "equal", "different"]
+    columns += [] if dry else ["there now", "indexed", "by meaning"]
+    rows = [tuple(_cells(each, dry=dry)) for each in answer["agents"]]
+    print_table(columns, rows, empty=f"The memory {answer['source']} has no items.")
+    for problem in (*answer["problems"], *(problem for each in answer["agents"] for problem in each["problems"])):
+        echo(problem, fg="red", err=True)
+    if dry:
+        echo("Nothing was copied.")
+    elif answer["good"] and rows:
+        total = sum(each["items"] for each in answer["agents"])
+        echo(f"{counted(total, 'item')} of {answer['source']} and {answer['target']} compared: no differences.")
+        echo(f"{answer['source']} did not change; `symbi memory purge AGENT --memory {answer['source']}` empties it.")
+
+
+def _cells(each: Mapping[str, Any], *, dry: bool) -> Iterator[str]:
+    yield each["agent"] if each["agent"] == each["to"] else f"{each['agent']} → {each['to']}"
+    for name in ("items", "copied", "there", "equal", "different"):
+        yield f"{each[name]:,}"
+    for name in () if dry else ("items_there", "indexed", "embedded"):
+        yield "-" if each[name] is None else f"{each[name]:,}"
+
+
+move = tool_command(
+    "memory_move",
+    "move",
+    short="Copy a memory into another, and verify the copy.",
+    doc="""Copy all items of the memory FROM into the memory TO, a collection with its own index.
+
+    Items keep their IDs, times and other fields. The same command resumes an interrupted copy, without duplicates. Then
+    the index of TO is updated, and both memories are compared by counts and hashes: a difference is reported and the
+    exit code is 1. FROM does not change.
+    """,
+    arguments={"source": "FROM", "target": "TO"},
+    progress=partial(progress_bar, "moving"),
+    failed=lambda answer: not answer["good"],
+    view=_print_moved,
+)

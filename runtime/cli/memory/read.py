@@ -1,108 +1,106 @@
-"""`symbi memory list`, `show`, `inspect` and `stats`."""
+"""`symbi memory search`, `list`, `show`, `inspect` and `stats`."""
 
 from __future__ import annotations
 
-import shutil
 import sys
-import textwrap
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
-import click
-
 from dslc.blocks.values.quantity import format_size
-from runtime.cli.client import RootClient, call, find_root, user_name
-from runtime.cli.memory.item_output import listed_kind, place_of, print_item, problem_text
-from runtime.cli.memory.options import memory_option, tag_options, type_option, user_option
-from runtime.cli.terminal.output import json_option, local_time, newest_option, print_table, root_option, with_zone
-from runtime.cli.terminal.progress import no_progress
-from runtime.cli.terminal.screen import echo, echo_exact, echo_json, echo_lines, echo_markdown, joined, one_line, style
+from runtime.cli.client import RootClient
+from runtime.cli.items import kind_of, place_of, print_item, problem_text, user_name
+from runtime.cli.terminal.hits import EXPLAIN, print_hits
+from runtime.cli.terminal.output import beginning, local_time
+from runtime.cli.terminal.progress import progress_bar
+from runtime.cli.terminal.screen import echo, echo_exact, echo_markdown
 from runtime.cli.tool_command import Cell, Rows, tool_command
 
-_LONGEST = 500
-"""Maximum items of one answer; more are fetched in several."""
+_ALL_USERS = "Only items of this user.  [default: all users]"
 _SHOWN_LETTERS = 200
-_NARROW = 120
-"""Width of a terminal, in columns, below which the list is not a table: ids, times and names need eighty."""
+_SHOWN_ID = 8
+"""Characters of an id shown on a terminal; `show`, `edit` and `forget` accept this prefix."""
+_BY_TIME = "7"
+"""Version of ids that begin with a time (RFC 9562): ids created together share their beginning."""
 
 
-@click.command("list", short_help="List the latest items, newest first.")
-@click.option("--agent", metavar="NAME", help="Only items of this agent.  [default: all agents]")
-@newest_option(100_000, " items", default=10)
-@type_option
-@tag_options
-@click.option(
-    "--since", metavar="7d|DATE", help="Only items from this time on: a duration before now, or a local date and time."
+def _parts(rank: int, hit: Mapping[str, Any]) -> tuple[list[str], list[str], str]:
+    item = hit["item"]
+    head = [f"{rank:>2}", f"{hit['score']:.3f}", local_time(item["timestamp"])[:16], kind_of(item)]
+    head += [f"by {author}" for author in [item["provenance"]["author"]] if author]
+    return head, [each for each in (_short(item["memory_id"]), place_of(hit)) if each], item["text"]
+
+
+def _short(memory_id: str) -> str:
+    """Return the beginning of an id for a terminal, the whole id for a program."""
+    return memory_id if not sys.stdout.isatty() or memory_id[14:15] == _BY_TIME else memory_id[:_SHOWN_ID]
+
+
+search = tool_command(
+    "memory_search",
+    "search",
+    short="Search the memory of an agent by meaning and by words.",
+    doc="""Search what AGENT remembers about QUERY, by meaning and by words at once; best hits first.
+
+    Dates in the query ("last week", "in May 2023") are understood.
+    """,
+    arguments={"agent": "AGENT", "query": "QUERY"},
+    options={"source": "--source-uri URI"},
+    user=_ALL_USERS,
+    progress=partial(progress_bar, "searching", at_once=False),
+    views={"--explain": (EXPLAIN, partial(print_hits, "query", _parts, explain=True))},
+    view=partial(print_hits, "query", _parts),
 )
-@click.option("--until", metavar="7d|DATE", help="Only items from before this time.")
-@user_option
-@memory_option
-@root_option
-@json_option
-def list_(limit: int, root: Path | None, as_json: bool, **wanted: Any) -> None:
-    """List the latest items, newest first, of every agent or of one."""
-    found, items, cursor = find_root(root), list[dict[str, Any]](), None
-    wanted |= {name: list(wanted[name]) for name in ("tag", "all_tags")}
-    wanted |= {name: with_zone(wanted[name]) for name in ("since", "until")}
-    while len(items) < limit:
-        asked = {**wanted, "limit": min(limit - len(items), _LONGEST), "cursor": cursor}
-        answer = call(found, "memory_list", asked, progress=no_progress)
-        items += answer["items"]
-        cursor = answer["next_cursor"]
-        if cursor is None:
-            break
-    if as_json:
-        echo_json({"items": items})
-        return
-    rows = [
-        (
-            local_time(item["timestamp"]),
-            item["agent_id"],
-            listed_kind(item),
-            _beginning(item["text"]),
-            item["memory_id"],
-        )
-        for item in items
-    ]
-    width = shutil.get_terminal_size().columns
-    if rows and sys.stdout.isatty() and width < _NARROW:
-        echo_lines([line for row in rows for line in (*_entry(row, width), "")][:-1])
-        return
-    narrowed = any(value for name, value in wanted.items() if name not in {"limit", "cursor"})
-    empty = "Nothing was found." if narrowed else "There are no items yet."
-    print_table(("when", "agent", "type", "text", "id"), rows, empty=empty)
 
 
-def _entry(row: Sequence[str], width: int) -> list[str]:
-    """Return a row of the list as several lines, for a terminal too narrow for a table."""
-    when, agent, kind, text, memory_id = map(one_line, row)
-    lines = textwrap.wrap(text, max(20, width - 4))
-    head = joined((style(f"{when}  {kind}  {agent}", bold=True), memory_id), "  ")
-    return [head, *(f"    {each}" for each in lines)]
+def _listed_kind(item: Mapping[str, Any]) -> str:
+    """Return the type of a listed item, and whether it was replaced or withdrawn, or withdraws another."""
+    if item["retracts"] is not None:
+        return "retraction"
+    state = "withdrawn" if item["retracted"] else "replaced" if item["replaced_by"] is not None else None
+    return kind_of(item) if state is None else f"{kind_of(item)}, {state}"
 
 
-def _beginning(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _SHOWN_LETTERS else f"{line[:_SHOWN_LETTERS]}…"
+list_ = tool_command(
+    "memory_list",
+    "list",
+    short="List the latest items, newest first.",
+    doc="List the latest items, newest first, of every agent or of one.",
+    user=_ALL_USERS,
+    view=Rows(
+        "items",
+        {
+            "when": "timestamp",
+            "agent": "agent_id",
+            "type": _listed_kind,
+            "text": lambda item: beginning(item["text"], _SHOWN_LETTERS),
+            "id": "memory_id",
+        },
+        empty="There are no such items.",
+    ),
+)
 
 
-@click.command(short_help="Show one item with all its fields.")
-@click.argument("memory_id", metavar="ID")
-@root_option
-@json_option
-def show(memory_id: str, root: Path | None, as_json: bool) -> None:
-    """Show the item ID of any agent, with all its fields and its location.
+def _print_shown(answer: Mapping[str, Any]) -> None:
+    print_item({**answer["item"], "user": answer["user"], "location": place_of(answer)})
+
+
+def _details(client: RootClient, answer: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"user": user_name(client, answer["item"]["user_id"])}
+
+
+show = tool_command(
+    "memory_show",
+    "show",
+    short="Show one item with all its fields.",
+    doc="""Show the item ID of any agent, with all its fields and its location.
 
     ID may be shortened to a unique prefix.
-    """
-    with RootClient(find_root(root)) as client:
-        answer = client.call("memory_show", {"memory_id": memory_id}, progress=no_progress)
-        user = user_name(client, answer["item"]["user_id"])
-    if as_json:
-        echo_json(answer)
-    else:
-        print_item(answer["item"], place_of(answer), user)
+    """,
+    arguments={"memory_id": "ID"},
+    details=_details,
+    view=_print_shown,
+)
 
 
 def _print_files(answer: Mapping[str, Any]) -> None:

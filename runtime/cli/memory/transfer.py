@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -14,10 +14,10 @@ from typing import Any, BinaryIO, NamedTuple
 import click
 
 from runtime.cli.client import RootClient, find_root
-from runtime.cli.memory.item_output import problem_text
-from runtime.cli.memory.options import gate_options, gates, memory_option, user_option
+from runtime.cli.items import problem_text
+from runtime.cli.memory.write import GATES, gates
 from runtime.cli.terminal.output import counted, json_option, root_option
-from runtime.cli.terminal.output_file import json_line, output_option, written
+from runtime.cli.terminal.output_file import export_lines, output_option
 from runtime.cli.terminal.progress import no_progress, progress_bar
 from runtime.cli.terminal.screen import echo, echo_json
 from runtime.errors import UsageError
@@ -33,35 +33,25 @@ LARGEST_LINE = 32 * 1024 * 1024
 @click.command(short_help="Export items as JSON Lines.")
 @click.argument("agent", required=False)
 @output_option
-@user_option
-@memory_option
+@click.option("--user", metavar="NAME", help="Only items of this user.  [default: all users]")
+@click.option("--memory", metavar="NAME", help="Only the memory called NAME in the program.")
 @root_option
 def export(agent: str | None, output: str, user: str | None, memory: str | None, root: Path | None) -> None:
     """Export everything that all agents or AGENT remember, one JSON object per line, in the order of the store.
 
     `symbi memory import` imports it into any store. Exit code 1 if something could not be read and is missing.
     """
-    asked = {"agent": agent, "user": user, "memory": memory, "limit": PAGE}
-    found = find_root(root)
-    count, problems, cursor = 0, list[dict[str, str]](), None
-    on_terminal = output == "-" and sys.stdout.isatty()
-    with (
-        nullcontext(no_progress) if on_terminal else progress_bar("exporting") as progress,
-        written(output) as file,
-        RootClient(found) as client,
-    ):
-        while True:
-            answer = client.call("memory_export", {**asked, "cursor": cursor}, progress=no_progress)
-            for item in answer["items"]:
-                if not item["copy_number"]:
-                    del item["copy_number"]
-                file.write(json_line(item, on_terminal=on_terminal))
-            count += len(answer["items"])
-            problems += answer["problems"]
-            progress("", count, answer["total"] or 0)
-            cursor = answer["next_cursor"]
-            if cursor is None:
-                break
+    problems: list[dict[str, str]] = []
+
+    def rows(answer: dict[str, Any]) -> list[dict[str, Any]]:
+        problems.extend(answer["problems"])
+        return [
+            {name: value for name, value in item.items() if value or name != "copy_number"} for item in answer["items"]
+        ]
+
+    with RootClient(find_root(root)) as client:
+        pages = client.pages("memory_export", {"agent": agent, "user": user, "memory": memory, "limit": PAGE})
+        count = export_lines(output, ((rows(page), page["total"] or 0) for page in pages))
     echo(f"exported {counted(count, 'item')}" + ("" if output == "-" else f" to {output}"), err=True)
     for line in dict.fromkeys(map(problem_text, problems)):
         echo(f"not exported: {line}", fg="red", err=True)
@@ -73,7 +63,8 @@ def export(agent: str | None, output: str, user: str | None, memory: str | None,
 @click.argument("source", metavar="FILE|-")
 @click.option("--agent", metavar="NAME", help="The agent of all items.  [default: the agent in each line]")
 @click.option("--memory", metavar="NAME", help="The memory to write to.  [default: the memory in each line]")
-@gate_options
+@GATES[0]
+@GATES[1]
 @click.option(
     "--evidence",
     metavar="NA",

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import click
 
-from runtime.cli.client import call, find_root
+from runtime.cli.client import find_root
 from runtime.cli.terminal.output import json_option, root_option
 from runtime.cli.terminal.screen import echo, echo_exact, echo_json
+from runtime.cli.tool_command import tool_command
 
 
 @click.group()
@@ -36,20 +37,16 @@ def create(root: Path | None, as_json: bool) -> None:
     echo(f"the database of the root is {created.database}, which {what}")
 
 
-@database.command("grant-sql", short_help="Print the SQL that lets users have tables in PostgreSQL.")
-@click.option("--pool", type=click.IntRange(1, 10_000), help="Prepare so many roles; else the daemon may create them.")
-@click.option("--strict", is_flag=True, help="Also take rights from everyone that users' statements never need.")
-@root_option
-@json_option
-def grant_sql(pool: int | None, strict: bool, root: Path | None, as_json: bool) -> None:
-    """Print the SQL that lets users have SQL tables in PostgreSQL, for a superuser to run.
+tool_command(
+    "database_grants",
+    "grant-sql",
+    short="Print the SQL that lets users have tables in PostgreSQL.",
+    doc="""Print the SQL that lets users have SQL tables in PostgreSQL, for a superuser to run.
 
     Each user has a role of their own. The daemon needs the right to create roles, or with --pool a number of prepared
     ones, one for each user who has tables. The statements contain no passwords. `symbi readiness` says whether there
     are tables.
-    """
-    answer = call(find_root(root), "database_grants", {"pool": pool or 0, "strict": strict})
-    if as_json:
-        echo_json(answer)
-    else:
-        echo_exact(answer["sql"], nl=False)
+    """,
+    view=lambda answer: echo_exact(answer["sql"], nl=False),
+    group=database,
+)

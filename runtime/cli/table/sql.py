@@ -3,62 +3,26 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import click
 
-from runtime.cli.client import call, find_root
 from runtime.cli.table.output import print_result, print_schema
 from runtime.cli.terminal.input import text_or_file
-from runtime.cli.terminal.output import json_option, root_option, user_option
-from runtime.cli.terminal.screen import echo_json
+from runtime.cli.terminal.output import user_option
 from runtime.cli.tool_command import tool_command
 from runtime.errors import UsageError
 
 tables_user_option = user_option("The tables of this user.")
 
 
-@click.command(short_help="Run one SQL statement.")
-@click.argument("query", metavar="QUERY|-|@FILE")
-@click.option(
-    "--param",
-    "values",
-    metavar="VALUE",
-    multiple=True,
-    help="A value for the next `?`: a number, true, false, null, a text, or JSON, such as '\"7\"' for the text 7. "
-    "Repeatable.",
-)
-@click.option(
-    "--params", "params_json", metavar="JSON|@FILE", help="All values: a list for `?`, an object for `:name`."
-)
-@tables_user_option
-@root_option
-@json_option
-def sql(
-    *,
-    query: str,
-    values: tuple[str, ...],
-    params_json: str | None,
-    user: str | None,
-    root: Path | None,
-    as_json: bool,
-) -> None:
-    """Run the statement QUERY, with `-` that on standard input, with `@FILE` that of a file, and print what it returns.
-
-    `symbi table schema` tells the dialect. NULL is printed as NULL, and the text NULL in quotes.
-    """
-    if values and params_json is not None:
+def _statement(given: dict[str, Any]) -> Mapping[str, Any]:
+    values, text = given.pop("param"), given.pop("params_json")
+    if values and text is not None:
         raise UsageError("--param and --params exclude each other")
-    params: Any = [_value(each) for each in values] or None
-    if params_json is not None:
-        params = _params(text_or_file(params_json, "--params"))
-    asked = {"query": text_or_file(query, "QUERY"), "params": params}
-    answer = call(find_root(root), "agent_memory_sql", asked, user=user)
-    if as_json:
-        echo_json(answer)
-    else:
-        print_result(answer)
+    params: Any = [_value(each) for each in values or ()] or None
+    return {**given, "params": params if text is None else _params(text_or_file(text, "--params"))}
 
 
 def _value(text: str) -> Any:
@@ -84,6 +48,33 @@ def _params(text: str) -> Any:
     return read
 
 
+sql = tool_command(
+    "agent_memory_sql",
+    "sql",
+    short="Run one SQL statement.",
+    doc="""Run the statement QUERY, with `-` that on standard input, with `@FILE` that of a file, and print what it
+    returns.
+
+    `symbi table schema` tells the dialect. NULL is printed as NULL, and the text NULL in quotes.
+    """,
+    arguments={"query": "QUERY|@FILE|-"},
+    options={"params": None},
+    more_options=[
+        click.option(
+            "--param",
+            metavar="VALUE",
+            multiple=True,
+            help="A value for the next `?`: a number, true, false, null, a text, or JSON, such as '\"7\"' for the text "
+            "7. Repeatable.",
+        ),
+        click.option(
+            "--params", "params_json", metavar="JSON|@FILE", help="All values: a list for `?`, an object for `:name`."
+        ),
+    ],
+    read=_statement,
+    user="The tables of this user.  [default: owner]",
+    view=print_result,
+)
 schema = tool_command(
     "agent_memory_schema",
     "schema",

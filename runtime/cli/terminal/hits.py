@@ -5,35 +5,27 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
-
-import click
+from typing import Any
 
 from runtime.cli.terminal.passage import print_passage
 from runtime.cli.terminal.screen import echo, joined, one_line, style
-from runtime.search.question import RECOMMENDED_THRESHOLD
 
-F = TypeVar("F", bound=Callable[..., Any])
+EXPLAIN = "Show how each part of the search contributed to each score, and the relevance of each hit."
+"""The help of `--explain`."""
 
-
-def threshold_option(command: F) -> F:
-    """Add `--threshold`."""
-    return click.option(
-        "--threshold",
-        "score_threshold",
-        type=float,
-        metavar="0…1",
-        help=f"Only hits of at least this relevance; {RECOMMENDED_THRESHOLD:g} drops hits that only look relevant.",
-    )(command)
+Hit = Callable[[int, Mapping[str, Any]], tuple[Sequence[str], Sequence[str], str]]
+"""Returns the head, the location and the text of a hit by its rank."""
 
 
-def explain_option(command: F) -> F:
-    """Add `--explain`."""
-    return click.option(
-        "--explain",
-        is_flag=True,
-        help="Show how each part of the search contributed to each score, and the relevance of each hit.",
-    )(command)
+def print_hits(query: str, parts: Hit, answer: Mapping[str, Any], *, explain: bool = False) -> None:
+    """Print the answer of a search. `query`: the name of the parameter with the query. `explain`: with the parts of the
+    scores."""
+    for rank, hit in enumerate(answer["hits"], 1):
+        print_hit(*parts(rank, hit), answer[query], explained=hit if explain else None)
+    if not answer["hits"]:
+        echo("Nothing was found.")
+    for note in answer["notes"]:
+        echo(f"note: {note}", fg="yellow", err=not explain)
 
 
 def print_hit(

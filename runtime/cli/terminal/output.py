@@ -76,6 +76,12 @@ def print_table(
     print_rows(columns, content, width=width, style=style or colour_of)
 
 
+def beginning(text: str, most: int) -> str:
+    """Return a text as one line of at most `most` characters."""
+    line = " ".join(text[: 10 * most].split())
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
 def counted(number: int, one: str, several: str | None = None) -> str:
     """Return `1 item`, `2,000 items`. `several`: the plural, if it is not `one` with an s."""
     return f"{number:,} {one if number == 1 else several or f'{one}s'}"

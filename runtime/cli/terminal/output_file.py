@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import click
 
 from runtime.cli.terminal.output import F
+from runtime.cli.terminal.progress import no_progress, progress_bar
 from runtime.cli.terminal.screen import binary_output, json_escaped
 from runtime.daemon.process.atomic_file import replacing
 from runtime.daemon.process.root_owner import as_invoker
@@ -56,6 +57,20 @@ def written(output: str) -> Iterator[BinaryIO]:
         raise
     with as_invoker():
         stack.close()
+
+
+def export_lines(output: str, pages: Iterable[tuple[Iterable[Any], int]]) -> int:
+    """Write the rows of all pages to `output` as lines of JSON, and return their number. `pages`: each with the total
+    number of rows, 0 if it is unknown. Raises UsageError."""
+    count, on_terminal = 0, output == "-" and sys.stdout.isatty()
+    bar = nullcontext(no_progress) if on_terminal else progress_bar("exporting")
+    with bar as progress, written(output) as file:
+        for rows, total in pages:
+            for row in rows:
+                file.write(json_line(row, on_terminal=on_terminal))
+                count += 1
+            progress("", count, total)
+    return count
 
 
 def json_line(value: Any, *, on_terminal: bool) -> bytes:

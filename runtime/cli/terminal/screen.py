@@ -11,9 +11,13 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, BinaryIO, Final
+from io import StringIO
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import click
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 _KEPT: Final = "\t\n\u200c\u200d"
 
@@ -101,6 +105,15 @@ def echo_markdown(text: str) -> None:
     # Not the source: `&#27;` in it becomes a control character only here.
     laid_out = console.render(Markdown(text, hyperlinks=False))
     console.print(Segments(Segment(printable(each.text), each.style, each.control) for each in laid_out), end="")
+
+
+def laid_out(renderable: RenderableType, width: int) -> list[StyledText]:
+    """Return what rich makes of a table whose cells are printable, as lines of at most `width` columns."""
+    from rich.console import Console
+
+    file = StringIO()
+    Console(file=file, width=width, force_terminal=True, color_system="standard", no_color=False).print(renderable)
+    return [StyledText(line.rstrip()) for line in file.getvalue().splitlines()]
 
 
 @contextmanager

@@ -1,14 +1,14 @@
 """Text tables: at full width if they fit the terminal, else narrower, in the form with the fewest lines.
 
-A narrower table has smaller gaps; then cells of several lines, with the first column, such as an id, beside or above
-the others; or it is a block of lines for each row. Words are not broken, so that names and ids can be copied: only a
-word that is longer than the terminal is wide is left to the terminal.
+A narrower table has smaller gaps; then cells of several lines, which rich lays out, or a block of lines for each row.
+Words are not broken, so that names and ids can be copied: only a word that is longer than the terminal is wide is left
+to the terminal.
 """
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain, zip_longest
 
 from runtime.cli.terminal import screen
 from runtime.cli.terminal.screen import StyledText, joined, one_line
@@ -23,14 +23,9 @@ follows it in its row."""
 FOLDED = 200
 """Maximum number of rows with cells of several lines; longer tables would be unreadable."""
 
-_INDENT = "  "
-"""Before the rows below a first column that is above the others."""
-
 TableRow = tuple[str, ...]
 Style = Callable[[str], str]
 """Returns the colour of a cell's text; empty for none."""
-Grid = Sequence[Sequence[str]]
-"""The lines of the head of a table, then those of each row; empty if the columns do not fit."""
 
 
 def print_rows(columns: Sequence[str], rows: Sequence[TableRow], *, width: int | None, style: Style) -> None:
@@ -45,7 +40,9 @@ def print_rows(columns: Sequence[str], rows: Sequence[TableRow], *, width: int |
     if gap is not None:
         return screen.echo_lines(_plain(columns, cells, sizes, gap, style))
     assert width is not None
-    return screen.echo_lines(_narrow(columns, cells, width, style))
+    folded, blocks = _folded(columns, cells, width, style), list(_blocks(columns, cells, width, style))
+    # A head and a rule cost two lines once, however many rows there are.
+    return screen.echo_lines(folded if folded and len(folded) - 2 <= len(blocks) else blocks)
 
 
 def _sizes(columns: Sequence[str], cells: Sequence[TableRow]) -> Sequence[int]:
@@ -77,10 +74,10 @@ def _cell(text: str) -> str:
 def _plain(
     columns: Sequence[str], cells: Sequence[TableRow], sizes: Sequence[int], gap: str, style: Style
 ) -> Iterator[str]:
-    yield _line([_bold(name) for name in columns], columns, sizes, gap)
+    yield _line([screen.style(name, bold=True) for name in columns], columns, sizes, gap)
     yield screen.rule(_total(sizes, gap))
     for row in cells:
-        yield _line([_coloured(cell, style) for cell in row], row, sizes, gap)
+        yield _line([screen.style(cell, fg=style(cell) or None) for cell in row], row, sizes, gap)
 
 
 def _line(shown: Sequence[str], plain: Sequence[str], sizes: Sequence[int], gap: str) -> StyledText:
@@ -90,75 +87,26 @@ def _line(shown: Sequence[str], plain: Sequence[str], sizes: Sequence[int], gap:
     return StyledText(joined(padded, gap).rstrip())
 
 
-def _narrow(columns: Sequence[str], cells: Sequence[TableRow], width: int, style: Style) -> Sequence[str]:
-    """Return the lines of a table that is wider than the terminal."""
-    grids = [_blocks(columns, cells, width, style)]
-    if len(cells) <= FOLDED:
-        grids = [_folded(columns, cells, width, style), _below_the_first(columns, cells, width, style), *grids]
-    head, *rows = min(filter(None, grids), key=lambda grid: sum(map(len, grid[1:])))
-    return [*head, *([screen.rule(width)] if head else []), *chain(*rows)]
-
-
-def _folded(columns: Sequence[str], cells: Sequence[TableRow], width: int, style: Style) -> Grid:
-    """Return rows with cells of several lines."""
+def _folded(columns: Sequence[str], cells: Sequence[TableRow], width: int, style: Style) -> Sequence[str]:
+    """Return the lines of a table with cells of several lines; none if the words do not fit."""
     words = [max(map(_longest_word, column)) for column in zip(columns, *cells, strict=True)]
     room = width - _total(words, GAPS[-1])
-    if room < 0:
+    if room < 0 or len(cells) > FOLDED:
         return []
+    from rich.box import Box
+    from rich.table import Table
+    from rich.text import Text
+
     sizes = _spread(words, _sizes(columns, cells), room)
-    gap = next((gap for gap in GAPS if _total(sizes, gap) <= width), GAPS[-1])
-    grid = [[_line(list(map(_bold, line)), line, sizes, gap) for line in _wrapped(columns, sizes)]]
+    gap = next((len(gap) for gap in GAPS if _total(sizes, gap) <= width), 1)
+    blank, ruled = "    \n", f"{screen.rule(4)}\n"
+    box = Box(blank * 2 + ruled + blank * 5)
+    table = Table(box=box, show_edge=False, pad_edge=False, padding=(0, gap - 1, 0, 0), header_style="bold")
+    for name, size in zip(columns, sizes, strict=True):
+        table.add_column(Text(name), width=size)
     for row in cells:
-        paints = [_painter(cell, style) for cell in row]
-        grid.append(
-            [
-                _line([paint(part) for paint, part in zip(paints, line, strict=True)], line, sizes, gap)
-                for line in _wrapped(row, sizes)
-            ]
-        )
-    return grid
-
-
-def _below_the_first(columns: Sequence[str], cells: Sequence[TableRow], width: int, style: Style) -> Grid:
-    """Return rows with the first column above the others, if it takes more than a third of the width."""
-    if not width // 3 < max(cell_width(row[0]) for row in cells) <= width or len(columns) == 1:
-        return []
-    below = _folded(columns[1:], [row[1:] for row in cells], width - len(_INDENT), style)
-    heads = [_bold(columns[0]), *(_coloured(row[0], style) for row in cells)]
-    return [[head, *(joined((_INDENT, line)) for line in lines)] for head, lines in zip(heads, below, strict=False)]
-
-
-def _blocks(columns: Sequence[str], cells: Sequence[TableRow], width: int, style: Style) -> Grid:
-    """Return rows as lines of name and cell, without empty cells; there is no head."""
-    size = max(map(len, columns))
-    grid: list[list[str]] = [[]]
-    for row in cells:
-        lines = [""] if len(grid) > 1 else []
-        for name, cell in zip(columns, row, strict=True):
-            if cell not in {"", "-"}:
-                paint, head = _painter(cell, style), _bold(name.ljust(size))
-                for part in _wrap(cell, width - size - 2):
-                    lines.append(joined((head, paint(part)), "  "))
-                    head = " " * size
-        grid.append(lines)
-    return grid
-
-
-def _wrapped(row: Sequence[str], sizes: Sequence[int]) -> Iterator[tuple[str, ...]]:
-    return zip_longest(*(_wrap(cell, size) for cell, size in zip(row, sizes, strict=True)), fillvalue="")
-
-
-def _wrap(cell: str, size: int) -> list[str]:
-    """Return `cell` on lines of at most `size` columns; a word that is longer is on a line of its own."""
-    if cell_width(cell) <= size:
-        return [cell]
-    lines: list[str] = []
-    for word in cell.split():
-        if lines and cell_width(f"{lines[-1]} {word}") <= size:
-            lines[-1] = f"{lines[-1]} {word}"
-        else:
-            lines.append(word)
-    return lines
+        table.add_row(*(Text(cell, style(cell)) for cell in row))
+    return screen.laid_out(table, width)
 
 
 def _spread(least: Sequence[int], sizes: Sequence[int], room: int) -> list[int]:
@@ -172,15 +120,18 @@ def _spread(least: Sequence[int], sizes: Sequence[int], room: int) -> list[int]:
     return given
 
 
-def _bold(text: str) -> str:
-    return screen.style(text, bold=True)
+def _blocks(columns: Sequence[str], cells: Sequence[TableRow], width: int, style: Style) -> Iterator[str]:
+    """Yield lines of name and cell, without empty cells, and an empty line between rows."""
+    size = max(map(len, columns))
+    for number, row in enumerate(cells):
+        if number:
+            yield ""
+        for name, cell in zip(columns, row, strict=True):
+            head = screen.style(name.ljust(size), bold=True)
+            for part in _wrap(cell, width - size - 2) if cell not in {"", "-"} else ():
+                yield joined((head, screen.style(part, fg=style(cell) or None)), "  ")
+                head = StyledText(" " * size)
 
 
-def _painter(cell: str, style: Style) -> Style:
-    """Return what gives each line of a cell the cell's colour."""
-    colour = style(cell)
-    return (lambda part: screen.style(part, fg=colour) if part else part) if colour else str
-
-
-def _coloured(cell: str, style: Style) -> str:
-    return _painter(cell, style)(cell)
+def _wrap(cell: str, size: int) -> list[str]:
+    return textwrap.wrap(cell, max(size, 1), break_long_words=False, break_on_hyphens=False)

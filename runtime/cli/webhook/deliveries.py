@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import base64
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +17,11 @@ from runtime.cli.terminal.output import (
     confirm,
     json_option,
     local_time,
-    newest_option,
-    print_table,
     root_option,
     with_zone,
 )
 from runtime.cli.terminal.screen import counting_bar, echo, echo_bytes, echo_json, echo_text, printable, style
+from runtime.cli.tool_command import Fields, Rows, tool_command
 from runtime.daemon.process.root import Root
 from runtime.errors import SymbiontError, UsageError
 
@@ -36,10 +34,9 @@ SELECTED = 10_000
 """Deliveries of a range in one answer."""
 
 _ENDED = ("done", "kept", "dead", "agent_gone", "cancelled")
-_STATES = ("queued", "running", "waiting", *_ENDED)
 
 
-def range_options(command: F, states: Sequence[str] = _STATES) -> F:
+def _range_options(command: F) -> F:
     """`--name`, `--status`, `--since` and `--until`."""
     command = click.option("--until", metavar="2h|DATE", help="Only deliveries received before this time.")(command)
     command = click.option(
@@ -47,104 +44,59 @@ def range_options(command: F, states: Sequence[str] = _STATES) -> F:
         metavar="2h|DATE",
         help="Only deliveries received from this time on: a duration before now, or a local date and time.",
     )(command)
-    command = click.option("--status", type=click.Choice(states), help="Only deliveries in this state.")(command)
+    command = click.option("--status", type=click.Choice(_ENDED), help="Only deliveries in this state.")(command)
     return click.option("--name", metavar="NAME", help="Only deliveries of this webhook.")(command)
 
 
-@click.command()
-@range_options
-@newest_option(10_000)
-@root_option
-@json_option
-def deliveries(
-    *,
-    name: str | None,
-    status: str | None,
-    since: str | None,
-    until: str | None,
-    limit: int,
-    root: Path | None,
-    as_json: bool,
-) -> None:
-    """List accepted deliveries and their states, newest first. For dead letters: --status dead."""
-    states = None if status is None else [status]
-    given = {"name": name, "status": states, "since": with_zone(since), "until": with_zone(until), "limit": limit}
-    answer = call(find_root(root), "delivery_list", given)
-    if as_json:
-        echo_json(answer)
-        return
-    rows = [
-        (
-            row["id"],
-            local_time(row["received"]),
-            row["webhook"],
-            row["event"] or "-",
-            row["agent"] or "-",
-            row["state"],
-            str(row["tries"]),
-            f"{row['size']:,}",
-            row["error"] or "",
-        )
-        for row in answer["deliveries"]
-    ]
-    columns = ("delivery", "received", "webhook", "event", "agent", "state", "tries", "bytes", "last error")
-    print_table(columns, rows, empty="There are no such deliveries.")
-    if answer["more"]:
-        echo("there are more: --limit, --since, --status", dim=True, err=True)
+deliveries = tool_command(
+    "delivery_list",
+    "deliveries",
+    short="List accepted deliveries and their states, newest first.",
+    doc="List accepted deliveries and their states, newest first. For dead letters: --status dead.",
+    options={"after": None},
+    view=Rows(
+        "deliveries",
+        {
+            "delivery": "id",
+            "received": "received",
+            "webhook": "webhook",
+            "event": "event",
+            "agent": "agent",
+            "state": "state",
+            "tries": "tries",
+            "bytes": "size",
+            "last error": "error",
+        },
+        empty="There are no such deliveries.",
+    ),
+)
 
 
-@click.command(short_help="Show one delivery: headers, body and runs.")
-@click.argument("delivery_id", metavar="ID")
-@click.option("--raw", is_flag=True, help="Write the body to standard output, byte for byte, and nothing else.")
-@root_option
-@json_option
-def show(delivery_id: str, raw: bool, root: Path | None, as_json: bool) -> None:
-    """Show the headers and body of one delivery as received, and its runs.
-
-    ID may be shortened to a unique prefix.
-    """
-    if raw and as_json:
-        raise UsageError("--raw and --json exclude each other")
-    answer = call(find_root(root), "delivery_show", {"delivery_id": delivery_id})
-    body = None if answer["body"] is None else base64.b64decode(answer["body"])
-    if raw:
-        if body is None:
-            raise SymbiontError(f"the delivery {answer['id']} has no body: {answer['body_missing']}")
-        echo_bytes(body)
-    elif as_json:
-        echo_json({**answer, **_body_fields(body)})
-    else:
-        _print(answer, body)
+def _body(answer: Mapping[str, Any]) -> bytes | None:
+    return None if answer["body"] is None else base64.b64decode(answer["body"])
 
 
-def _body_fields(body: bytes | None) -> dict[str, Any]:
-    """Return the body in base64, and as text if it is UTF-8."""
-    try:
-        return {"body": base64.b64encode(body).decode(), "text": body.decode()} if body is not None else {"text": None}
-    except UnicodeDecodeError:
-        return {"text": None}
+def _print_raw(answer: Mapping[str, Any]) -> None:
+    body = _body(answer)
+    if body is None:
+        raise SymbiontError(f"the delivery {answer['id']} has no body: {answer['body_missing']}")
+    echo_bytes(body)
 
 
-def _print(answer: dict[str, Any], body: bytes | None) -> None:
+def _ending(answer: Mapping[str, Any]) -> str:
     finished = f", {local_time(answer['finished'])}" if answer["finished"] else ""
     tries = {0: "", 1: " after 1 try"}.get(answer["tries"], f" after {answer['tries']} tries")
     again = f", next try {local_time(answer['next_attempt'])}" if answer["tries"] and answer["next_attempt"] else ""
-    for label, value in (
-        ("delivery", answer["id"]),
-        ("webhook", f"{answer['webhook']} ({answer['provider']})"),
-        ("event", answer["event"]),
-        ("sender's id", answer["provider_delivery_id"]),
-        ("received", f"{local_time(answer['received'])} from {answer['source'] or 'an unknown address'}"),
-        ("verified", _verified(answer)),
-        ("agent", answer["agent"]),
-        ("state", f"{answer['state']}{tries}{again}{finished}"),
-        ("last error", answer["error"]),
-    ):
-        if value:
-            echo(f"{label:<12} {value}")
-    for ran in answer["runs"]:
-        error = f": {ran['error']}" if ran["error"] else ""
-        echo(f"{'run':<12} {ran['id']} {ran['state']}{error}")
+    return f"{answer['state']}{tries}{again}{finished}"
+
+
+def _run(ran: Mapping[str, Any]) -> str:
+    return f"{ran['id']} {ran['state']}{': ' if ran['error'] else ''}{ran['error'] or ''}"
+
+
+def _print(answer: Mapping[str, Any]) -> None:
+    _FIELDS(answer)
+    body = _body(answer)
     echo()
     for key, value in answer["headers"]:
         echo(style(key, bold=True), f": {value}")
@@ -155,7 +107,7 @@ def _print(answer: dict[str, Any], body: bytes | None) -> None:
         echo_text(_readable(body))
 
 
-def _verified(answer: dict[str, Any]) -> str:
+def _verified(answer: Mapping[str, Any]) -> str:
     if not answer["verified"]:
         return "no: this webhook accepts unverified requests"
     index = answer["secret_index"]
@@ -176,9 +128,37 @@ def _readable(body: bytes) -> str:
     return "\n".join(map(printable, text.splitlines()))
 
 
+_FIELDS = Fields(
+    {
+        "delivery": "id",
+        "webhook": lambda answer: f"{answer['webhook']} ({answer['provider']})",
+        "event": "event",
+        "sender's id": "provider_delivery_id",
+        "received": lambda answer: f"{local_time(answer['received'])} from {answer['source'] or 'an unknown address'}",
+        "verified": _verified,
+        "agent": "agent",
+        "state": _ending,
+        "last error": "error",
+        "run": lambda answer: [_run(ran) for ran in answer["runs"]],
+    }
+)
+show = tool_command(
+    "delivery_show",
+    "show",
+    short="Show one delivery: headers, body and runs.",
+    doc="""Show the headers and body of one delivery as received, and its runs.
+
+    ID may be shortened to a unique prefix.
+    """,
+    arguments={"delivery_id": "ID"},
+    views={"--raw": ("Write the body to standard output, byte for byte, and nothing else.", _print_raw)},
+    view=_print,
+)
+
+
 @click.command(short_help="Send deliveries to their agents again.")
 @click.argument("delivery_ids", metavar="[ID]...", nargs=-1)
-@partial(range_options, states=_ENDED)
+@_range_options
 @click.option("--fresh", is_flag=True, help="Start a new run, even if the last one could continue after its last step.")
 @click.option("--yes", is_flag=True, help=f"Redeliver more than {ASK_ABOVE} deliveries without asking.")
 @root_option

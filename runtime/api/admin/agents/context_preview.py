@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import Field
 
 from dslc.blocks.agent import Agent
 from runtime.agents.attempt import Preview, declared_blocks, preview
@@ -42,7 +44,9 @@ def _urgent(urgent: UrgentTask, built: Preview) -> dict[str, Any]:
 
 @operation(searches=True)
 async def agent_context_preview(
-    context: AdminContext, agent: OptionalAgent = None, thread: Text | None = None
+    context: AdminContext,
+    agent: OptionalAgent = None,
+    thread: Annotated[Text | None, Field(description="In this thread; the default is the main one.")] = None,
 ) -> dict[str, Any]:
     """Return the parts of the context with which the agent `agent`, by default the main agent, would answer
     in the thread `thread` now, by default in the main one, with the tokens of each. No model is asked.

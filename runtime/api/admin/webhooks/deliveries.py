@@ -53,16 +53,24 @@ async def delivery_list(
 
 @operation()
 async def delivery_show(context: AdminContext, delivery_id: Text) -> dict[str, Any]:
-    """Return the delivery whose id begins with `delivery_id`: its headers and body (base64) as received, and its
-    runs."""
+    """Return the delivery whose id begins with `delivery_id`: its headers and body (base64, and as `text`
+    if it is UTF-8) as received, and its runs."""
     found = await queries.show(context.database, await queries.resolve(context.database, delivery_id))
     return {
         **_row(context, found.row, await users.names(context.database)),
         "headers": [list(pair) for pair in found.headers],
         "body": None if found.body is None else base64.b64encode(found.body).decode(),
+        "text": _text(found.body),
         "body_missing": found.why,
         "runs": [_ran(context, ran) for ran in found.runs],
     }
+
+
+def _text(body: bytes | None) -> str | None:
+    try:
+        return None if body is None else body.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 @operation(changes=True)

@@ -61,7 +61,7 @@ def test_an_entry_is_set_read_listed_and_deleted(run: Symbi) -> None:
     assert listed.splitlines()[0].split() == ["name", "value", "tags", "version", "expires", "changed"]
     assert "a/b" in listed
     assert [each["key"] for each in json.loads(good(run("list", "--tag", "t", "--json")))["entries"]] == ["a/b"]
-    assert "there are more entries" in run("list", "--limit", "1").stderr
+    assert "there are more; --limit" in run("list", "--limit", "1").stderr
     assert good(run("delete", "a/b", "null", "--yes")) == "deleted 2 entries\n"
     assert good(run("list")) == "There are no entries.\n"
     refused(run("get", "a/b"), 2, "there is no entry 'a/b'")
@@ -92,7 +92,7 @@ def test_what_cannot_be_done_is_refused_in_one_line(run: Symbi) -> None:
     refused(run("set", "n", "@missing.json"), 2, "missing.json")
     refused(run("set", "n", "1", "--expires", "2020-01-01"), 2, "is in the past")
     refused(run("set", "n", "1", "--expires", "soon"), 2, "is not a time", "from now")
-    refused(run("set", "", "1"), 2, "key")
+    refused(run("set", "", "1"), 2, "NAME")
     refused(run("set", "n", json.dumps("x" * 70_000)), 2, "65,536 is the maximum")
     refused(run("delete"), 2, "give either names, --tag or --subject")
     refused(run("delete", "n", "--tag", "t", "--yes"), 2, "give either names, --tag or --subject")

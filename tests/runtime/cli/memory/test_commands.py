@@ -120,7 +120,7 @@ def test_the_last_n_come_newest_first_and_by_tag_type_and_agent(run: Symbi) -> N
     assert texts("--all-tags", "t0", "--all-tags", "t1") == []
     assert texts("--since", "1h", "--memory", "audit") == ["a record"]
     assert texts("--until", "1h") == []
-    assert good(run("memory", "list", "--tag", "nobody-has-it")) == "Nothing was found.\n"
+    assert good(run("memory", "list", "--tag", "nobody-has-it")) == "There are no such items.\n"
 
 
 def test_one_thing_is_edited_and_forgotten_by_the_beginning_of_its_id(run: Symbi) -> None:
@@ -135,7 +135,7 @@ def test_one_thing_is_edited_and_forgotten_by_the_beginning_of_its_id(run: Symbi
     assert "The API takes 200 requests" in good(run("memory", "show", new))
     refused(run("memory", "forget", new), 2, "“The API takes 200 requests” of reviewer in the memory notes", "--yes")
     assert good(run("memory", "forget", new[:8], "--yes")) == "deleted 1 item\n"
-    assert good(run("memory", "list")) == "There are no items yet.\n"
+    assert good(run("memory", "list")) == "There are no such items.\n"
     refused(run("memory", "forget", new, "--yes"), 2, "there is no item with the id")
 
 
@@ -159,17 +159,6 @@ def test_what_cannot_be_forgotten_is_named_and_the_rest_is_forgotten(run: Symbi)
         "a record",
     }
     refused(run("memory", "edit", record, "x"), 1, "the memory audit is append-only")
-
-
-def test_a_narrow_terminal_shows_a_list_as_lines_and_a_wide_one_as_a_table(daemon: Daemon) -> None:
-    text = "A sentence that would be folded into a dozen of lines if it stood beside an id and a time in eighty columns"
-    memory_id = good(daemon.symbi("memory", "write", "reviewer", text)).strip()
-    narrow = terminal(daemon, "memory", "list", "--limit", "1", NO_COLOR="1", COLUMNS="80")
-    head, *rest = narrow.split("\r\n")
-    assert head.endswith(f"  fact  reviewer  {memory_id}")
-    assert " ".join(line.strip() for line in rest).strip() == text
-    assert max(map(len, rest)) <= 80
-    assert terminal(daemon, "memory", "list", "--limit", "1").startswith("when ")
 
 
 def test_search_explains_scores_and_takes_every_filter(daemon: Daemon) -> None:

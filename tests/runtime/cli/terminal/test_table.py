@@ -76,25 +76,6 @@ def test_a_terminal_that_is_much_too_narrow_has_a_block_for_each_row(capsys: pyt
     ]
 
 
-RUN = ("01a20239-79f4-70a9-b7df-a78caf90ddb3", "github-events", "waiting", "5", "2", "10")
-RUNS = ("run", "agent", "state", "tokens in", "tokens out", "cached")
-
-
-def test_a_wide_first_column_is_above_the_others_where_it_leaves_them_no_room(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    print_rows(RUNS, [RUN, (RUN[0][::-1], *RUN[1:])], width=60, style=colour_of)
-    assert capsys.readouterr().out.splitlines() == [
-        "run",
-        "  agent           state     tokens in   tokens out   cached",
-        "─" * 60,
-        RUN[0],
-        "  github-events   waiting   5           2            10",
-        RUN[0][::-1],
-        "  github-events   waiting   5           2            10",
-    ]
-
-
 def test_where_columns_would_be_narrow_and_rows_high_each_row_is_a_block(capsys: pytest.CaptureFixture[str]) -> None:
     limits = "100,000 tokens per day, $1.50 cost per day, 30 runs per hour"
     print_rows(("user", "id", "limits"), [("ada", ROW[0], limits), ("bob", ROW[0], limits)], width=50, style=colour_of)
@@ -111,6 +92,6 @@ def test_no_line_is_wider_than_a_terminal_that_is_wider_than_the_words(capsys: p
 def test_thousands_of_rows_are_not_laid_out_one_by_one(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("runtime.cli.terminal.table._folded", None)
+    monkeypatch.setattr("runtime.cli.terminal.screen.laid_out", None)
     for width in (None, 30, 60, 100):
         assert len(printed(capsys, *[ROW] * 10_000, width=width)) >= 10_002

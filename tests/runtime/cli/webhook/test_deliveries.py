@@ -190,7 +190,7 @@ def test_a_program_of_webhooks_that_only_keep_has_no_memory(tmp_path: Path) -> N
     write_program(tmp_path, text % "false")
     with running(tmp_path, "program") as daemon:
         [bodiless] = accepted(daemon, b'{"number":1}', path="/hooks/kept")
-        assert daemon.symbi("memory", "list").stdout == "There are no items yet.\n"
+        assert daemon.symbi("memory", "list").stdout == "There are no such items.\n"
         inspected = daemon.symbi("memory", "inspect", "kept")
         assert (inspected.returncode, "there are none" in inspected.stderr) == (2, True)
     shown = asked(tmp_path, "show", bodiless)
