@@ -61,12 +61,8 @@ async def table_insert(
 @operation()
 async def database_grants(
     context: AdminContext,
-    pool: Annotated[
-        int, Field(ge=0, le=10_000, description="Prepare so many roles; else the daemon may create them.")
-    ] = 0,
-    strict: Annotated[
-        bool, Field(description="Also take rights from everyone that users' statements never need.")
-    ] = False,
+    pool: Annotated[int, Field(ge=0, le=10_000, description="Prepare so many roles in advance.")] = 0,
+    strict: Annotated[bool, Field(description="Also take rights that users' statements never need.")] = False,
 ) -> dict[str, Any]:
     """Return in `sql` the statements for a superuser. `pool`: number of roles to prepare; `strict`: with those that are
     optional."""

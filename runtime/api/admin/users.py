@@ -214,8 +214,7 @@ async def user_remove(
     context: AdminContext,
     name: Text,
     keep: Annotated[
-        bool,
-        Field(description="Keep the data of the user, encrypted with the owner's key; only administrators can see it."),
+        bool, Field(description="Keep its data, encrypted with the owner's key, for administrators.")
     ] = False,
 ) -> dict[str, Any]:
     """Remove the user `name`, or `id:ID`, with its tokens and webhooks, and all its data in memories, in SQL tables and
