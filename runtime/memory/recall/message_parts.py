@@ -1,16 +1,15 @@
 """What is in the threads, as parts with revisions: how an index over messages finds out what changed.
 
 The parts are computed from the rows of threads alone, so listing them reads no message. The log of changed threads says
-which of them to compute again. The first messages of some
-threads are one part, so that very many short threads are few parts. The rest of a longer thread is a part for each 512
-positions, and the summaries of a thread are one more part.
+which of them to compute again. The first messages of some threads are one part, so that very many short threads are few
+parts. The rest of a longer thread is a part for each 512 positions, and the summaries of a thread are one more part.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator, Sequence
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 from sqlalchemy import Connection, Select, case, func, or_, select
 
@@ -18,6 +17,7 @@ from runtime.database import bulk
 from runtime.database.connection import Database
 from runtime.database.schema import threads
 from runtime.errors import NotFound
+from runtime.memory.store_types import Changes, Part
 from runtime.threads import change_log
 from runtime.threads.messages import Message, Messages
 from runtime.threads.removal.deletion import DELETED
@@ -41,25 +41,7 @@ _ASKED_AT_ONCE: Final = 500
 _EXISTS: Final = threads.c.kind != DELETED
 
 
-class MessagePart(NamedTuple):
-    """Messages or summaries of one agent's threads that are read together. `name`: `AGENT/…`, unique. `revision`
-    changes with them."""
-
-    name: str
-    agent: str
-    revision: str
-
-
-class ChangedParts(NamedTuple):
-    """The parts of changed threads as they are now, the names of those that are gone, and the number of the log from
-    which the next look reads."""
-
-    number: int
-    parts: list[MessagePart]
-    gone: list[str]
-
-
-async def parts(database: Database, *, agent: str | None = None) -> AsyncIterator[MessagePart]:
+async def parts(database: Database, *, agent: str | None = None) -> AsyncIterator[Part]:
     """Yield the parts of all threads, or those of an agent, in any order.
 
     Deleted threads have none. Rows are read a thousand at a time, in one consistent view. The caller does nothing long
@@ -76,9 +58,9 @@ async def parts(database: Database, *, agent: str | None = None) -> AsyncIterato
                 yield part
 
 
-async def changed(database: Database, since: int | None) -> ChangedParts | None:
-    """Return the parts of threads that changed since a number of the log; without one only the number. None: too much
-    changed, or the log does not reach so far back."""
+async def changed(database: Database, since: str | None) -> Changes | None:
+    """Return the parts of threads that changed since a mark, which is a number of the log; see `Store.changes`. None
+    also if too much changed, or if the log does not reach so far back."""
     async with database.read() as connection:
         return await connection.run_sync(_changed, since)
 
@@ -88,12 +70,12 @@ def is_beginning(name: str) -> bool:
     return name.partition("/")[2].isdigit()
 
 
-async def read(sources: tuple[Threads, Messages, Summaries], part: MessagePart) -> list[Message | Summary]:
+async def read(sources: tuple[Threads, Messages, Summaries], part: Part) -> list[Message | Summary]:
     """Return the messages or summaries of a part, thread by thread, oldest first; none if it is gone."""
     of_threads, messages, summaries = sources
     which = part.name.partition("/")[2]
     if is_beginning(part.name):
-        return list(await messages.beginnings(part.agent, int(which), BEGINNING))
+        return list(await messages.beginnings(part.agent_id, int(which), BEGINNING))
     thread_id, _, number = which.rpartition(".")
     try:
         thread = await of_threads.get(thread_id)
@@ -115,17 +97,17 @@ async def subjects(database: Database, found: Sequence[Message | Summary]) -> di
     return {thread_id: subject for thread_id, kind, subject in rows if kind != DELETED}
 
 
-def _changed(connection: Connection, since: int | None) -> ChangedParts | None:
-    number = change_log.next_number(connection)
+def _changed(connection: Connection, since: str | None) -> Changes | None:
+    number = str(change_log.next_number(connection))
     if since is None:
-        return ChangedParts(number, [], [])
-    found = change_log.changed(connection, since, MOST_CHANGED)
+        return Changes(number)
+    found = change_log.changed(connection, int(since), MOST_CHANGED)
     if found is None:
         return None
     together = defaultdict[str, set[int]](set)
     for each in found:
         together[each.agent].add(each.part)
-    now: list[MessagePart] = []
+    now: list[Part] = []
     for agent, numbers in together.items():
         for some in _chunks(sorted(numbers)):
             query = _beginnings().where(threads.c.agent == agent, threads.c.part.in_(some))
@@ -136,7 +118,7 @@ def _changed(connection: Connection, since: int | None) -> ChangedParts | None:
     before = {f"{agent}/{part}" for agent, numbers in together.items() for part in numbers}
     for thread_id, agent, _, length, summary_count in found:
         before.update(part.name for part in _parts(thread_id, agent, length, 0, summary_count))
-    return ChangedParts(number, now, sorted(before - {part.name for part in now}))
+    return Changes(number, tuple(now), tuple(sorted(before - {part.name for part in now})))
 
 
 def _chunks(values: Sequence[T]) -> Iterator[Sequence[T]]:
@@ -157,23 +139,21 @@ def _rest() -> Select[Any]:
     return query.where(_EXISTS, or_(threads.c.length > BEGINNING, threads.c.summary_count > 0))
 
 
-def _beginning(agent: str, number: int, *state: object) -> MessagePart:
-    return MessagePart(f"{agent}/{number}", agent, ".".join(map(str, state)))
+def _beginning(agent: str, number: int, *state: object) -> Part:
+    return Part(f"{agent}/{number}", agent, ".".join(map(str, state)))
 
 
 def _paged(query: Select[Any]) -> Select[Any]:
     return query.execution_options(yield_per=_AT_A_TIME)
 
 
-def _parts(thread_id: str, agent: str, length: int, deletions: int, summary_count: int) -> list[MessagePart]:
-    found: list[MessagePart] = []
+def _parts(thread_id: str, agent: str, length: int, deletions: int, summary_count: int) -> list[Part]:
+    found: list[Part] = []
     if length > BEGINNING:
         found = [
-            MessagePart(
-                f"{agent}/{thread_id}.{number}", agent, f"{min(length - number * POSITIONS, POSITIONS)}.{deletions}"
-            )
+            Part(f"{agent}/{thread_id}.{number}", agent, f"{min(length - number * POSITIONS, POSITIONS)}.{deletions}")
             for number in range(-(-length // POSITIONS))
         ]
     if summary_count:
-        found.append(MessagePart(f"{agent}/{thread_id}.{_SUMMARIES}", agent, str(summary_count)))
+        found.append(Part(f"{agent}/{thread_id}.{_SUMMARIES}", agent, str(summary_count)))
     return found

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from runtime.database.connection import Database
-from runtime.memory.recall.message_parts import BEGINNING, POSITIONS, MessagePart, changed, is_beginning, parts, read
+from runtime.memory.recall.message_parts import BEGINNING, POSITIONS, changed, is_beginning, parts, read
+from runtime.memory.store_types import Part
 from runtime.threads.messages import Messages
 from runtime.threads.summaries import Summaries
 from runtime.threads.thread import TOGETHER, Thread, Threads
@@ -34,11 +35,11 @@ async def thread(threads: Threads) -> Thread:
     return await threads.keyed("owner", "helper", "42")
 
 
-async def listed(database: Database, agent: str | None = None) -> dict[str, MessagePart]:
+async def listed(database: Database, agent: str | None = None) -> dict[str, Part]:
     return {part.name: part async for part in parts(database, agent=agent)}
 
 
-async def texts(database: Database, clock: ManualClock, part: MessagePart) -> list[str]:
+async def texts(database: Database, clock: ManualClock, part: Part) -> list[str]:
     sources = Threads(database, clock), Messages(database, clock), Summaries(database, clock)
     return [each.text for each in await read(sources, part)]
 
@@ -167,15 +168,15 @@ async def test_after_a_change_only_its_parts_are_listed(
     await all_ended(database)
     begun = await changed(database, None)
     assert begun is not None
-    assert (begun.parts, begun.gone) == ([], [])
+    assert (begun.parts, begun.gone) == ((), ())
     await messages.append(thread, [said("b")])
-    found = await changed(database, begun.number)
+    found = await changed(database, begun.mark)
     assert found is not None
     everything = await listed(database)
     assert {part.name: part for part in found.parts} == {
         name: everything[name] for name in ("helper/0", f"helper/{thread.id}.0")
     }
-    assert found.gone == []
+    assert found.gone == ()
 
 
 async def test_the_parts_of_a_deleted_thread_are_gone(
@@ -187,10 +188,10 @@ async def test_the_parts_of_a_deleted_thread_are_gone(
     begun = await changed(database, None)
     assert begun is not None
     await threads.delete(thread)
-    found = await changed(database, begun.number)
+    found = await changed(database, begun.mark)
     assert found is not None
     of_it = f"helper/{thread.id}."
-    assert (found.parts, found.gone) == ([], sorted(["helper/0", f"{of_it}0", f"{of_it}1", f"{of_it}summaries"]))
+    assert (found.parts, list(found.gone)) == ((), sorted(["helper/0", f"{of_it}0", f"{of_it}1", f"{of_it}summaries"]))
 
 
 async def test_a_search_for_changes_reads_no_message_and_not_all_threads(
@@ -203,6 +204,6 @@ async def test_a_search_for_changes_reads_no_message_and_not_all_threads(
     assert begun is not None
     await messages.append(thread, [said("b")])
     with statements() as recorded:
-        assert await changed(database, begun.number) is not None
+        assert await changed(database, begun.mark) is not None
     assert [statement for statement, _ in recorded if "messages" in statement] == []
     assert not any(map(reads_everything, await plans(database, recorded)))
