@@ -5,18 +5,16 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import stat
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, date, datetime
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
-from dslc.blocks.values.names import is_name
 from runtime.memory.errors import StoreError
 from runtime.memory.files import lock
-from runtime.memory.files.agent_folder import opened
 from runtime.memory.files.folder import Folder, naming, read_all, revision
+from runtime.memory.files.reader import FileReader
 from runtime.memory.item import Item
 from runtime.memory.markdown.agent_memory import LOGS, MEMORY, part_name
 from runtime.memory.markdown.items import log_items, long_term_items
@@ -29,38 +27,18 @@ from runtime.memory.store_types import UNREADABLE, Inspection, ItemLocation, Par
 _CHECKED = 100_000  # number of files whose problems are cached
 
 
-class MarkdownFile(NamedTuple):
-    """One file of an agent that a scan may have to read: `memory.md`, or the log of a day."""
-
-    archive: MarkdownReader
-    agent_id: str
-    day: date | None
-    newest_first: bool = False
-
-    def read(self) -> Sequence[Item]:
-        """Return its items. Raises StoreError."""
-        items = [item for item, _ in self.archive.placed(self.agent_id, self.day)]
-        return items[::-1] if self.newest_first else items
-
-
-class MarkdownReader:
-    """The reading half of a markdown store. Blocks; several threads may use it."""
+class MarkdownReader(FileReader):
+    """The reading half of a markdown store."""
 
     def __init__(self, root: Path) -> None:
-        self.root = root
+        super().__init__(root)
         self._checked: dict[str, tuple[str, list[Unread]]] = {}
 
-    def agents(self) -> tuple[str, ...]:
-        """Return the agents that have a memory or logs; links are ignored."""
-        root = Folder.open_root(self.root)
-        if root is None:
-            return ()
-        with root:
-            return tuple(name for name in root.names() if is_name(name) and _has_memory(root, name))
+    def holds_items(self, folder: Folder) -> bool:
+        return folder.status(MEMORY) is not None or folder.status(LOGS) is not None
 
-    def files(self, agent_id: str, wanted: Scan) -> list[MarkdownFile]:
-        """Return the files of an agent that may hold wanted items, in the order of the scan."""
-        with opened(self.root, agent_id) as folder:
+    def batches(self, agent_id: str, wanted: Scan) -> list[Callable[[], Sequence[Item]]]:
+        with self.opened(agent_id) as folder:
             found = [] if folder is None else _days(folder)
         if wanted.memory_type not in {None, "episodic"}:
             found = []
@@ -69,21 +47,15 @@ class MarkdownReader:
         if wanted.until is not None:
             found = [day for day in found if day <= wanted.until.astimezone(UTC).date()]
         memory = [None] if wanted.memory_type != "episodic" else []
-        days_or_memory: list[date | None] = [*memory, *found]
-        ordered = reversed(days_or_memory) if wanted.newest_first else days_or_memory
-        return [MarkdownFile(self, agent_id, day, wanted.newest_first) for day in ordered]
+        files: list[date | None] = [*memory, *found]
+        step = -1 if wanted.newest_first else 1
+        return [partial(self._items, agent_id, day, step) for day in files[::step]]
 
-    def parts_of(self, agents: Sequence[str], alone: bool) -> tuple[Part, ...]:
-        """Return the parts of these agents: see `Store.parts`. `alone`: one agent was asked for."""
-        found: list[Part] = []
-        for agent in agents:
-            try:
-                found += self.parts(agent)
-            except StoreError:
-                if alone:
-                    raise
-                found.append(Part(part_name(agent, None), agent, UNREADABLE))
-        return tuple(found)
+    def _items(self, agent_id: str, day: date | None, step: int) -> list[Item]:
+        return [item for item, _ in self.placed(agent_id, day)][::step]
+
+    def unreadable(self, agent_id: str) -> Part:
+        return Part(part_name(agent_id, None), agent_id, UNREADABLE)
 
     def parts(self, agent_id: str) -> list[Part]:
         """Return `memory.md` and every log of an agent, each with its revision; only folders are opened.
@@ -92,7 +64,7 @@ class MarkdownReader:
         would mean that it is gone.
         """
         found: list[Part] = []
-        with opened(self.root, agent_id) as agent:
+        with self.opened(agent_id) as agent:
             memory = None if agent is None else agent.status(MEMORY)
             if memory is not None:
                 found.append(Part(part_name(agent_id, None), agent_id, revision(memory)))
@@ -116,7 +88,7 @@ class MarkdownReader:
         """Return the items of `memory.md`, or of a day's log, with their locations; empty if the file does not
         exist."""
         name = MEMORY if day is None else f"{day.isoformat()}.md"
-        with opened(self.root, agent_id) as agent, _inner(agent, day) as folder:
+        with self.opened(agent_id) as agent, _inner(agent, day) as folder:
             if agent is None or folder is None:
                 return []
             with lock.reading(agent):
@@ -150,7 +122,7 @@ class MarkdownReader:
         """Return the text of `memory.md` and of a day's log, with U+FFFD for what is not UTF-8."""
         log = f"{day.isoformat()}.md"
         texts: list[str | None] = []
-        with opened(self.root, agent_id) as agent, _inner(agent, day) as logs:
+        with self.opened(agent_id) as agent, _inner(agent, day) as logs:
             for folder, name in ((agent, MEMORY), (logs, log)):
                 data = None if folder is None else folder.read(name)
                 texts.append(None if data is None else data.decode("utf-8", "replace"))
@@ -164,7 +136,7 @@ class MarkdownReader:
             self._checked.clear()
         found, known = Measure(self._checked), 0
         for agent in self.agents() if agent_id is None else (agent_id,):
-            with found.reporting(self.root / agent), opened(self.root, agent) as folder:
+            with found.reporting(self.root / agent), self.opened(agent) as folder:
                 known += folder is not None
                 if folder is not None:
                     found.take(agent, folder)
@@ -198,18 +170,6 @@ def _days(agent: Folder) -> list[date]:
         return []
     with logs:
         return days(logs.names())
-
-
-def _has_memory(root: Folder, name: str) -> bool:
-    found = root.status(name)
-    if found is None or not stat.S_ISDIR(found.st_mode):
-        return False
-    with contextlib.suppress(StoreError):
-        folder = root.child(name)
-        if folder is not None:
-            with folder:
-                return folder.status(MEMORY) is not None or folder.status(LOGS) is not None
-    return True
 
 
 class Measure:

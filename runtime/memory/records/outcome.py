@@ -12,8 +12,7 @@ from runtime.memory.files.folder import Folder
 from runtime.memory.item import rfc3339
 from runtime.memory.records.files import evidence, outbox, state
 from runtime.memory.records.files.atomic_files import flush, publish, stage
-from runtime.memory.records.files.day_tail import part_of
-from runtime.memory.records.files.name_index import RecordNameIndex
+from runtime.memory.records.files.name_index import RecordNameIndex, part_of
 from runtime.memory.records.files.record import NOT_CONFIGURED, PENDING, DamagedRecord, decode, encode
 from runtime.memory.records.operations import Mark, OperationFailure, OperationResults
 from runtime.memory.store_types import Append

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import os
-import stat
-from collections.abc import Iterator, Mapping, Sequence, Set
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from datetime import UTC, date
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
 import structlog
 
-from dslc.blocks.values.names import is_name
 from runtime.memory.errors import StoreError
-from runtime.memory.files.agent_folder import opened
 from runtime.memory.files.folder import Folder, naming, revision
+from runtime.memory.files.reader import FileReader
 from runtime.memory.item import Item
 from runtime.memory.records.files import evidence, folder_index, outbox, state
-from runtime.memory.records.files.day_tail import part_of
-from runtime.memory.records.files.name_index import RecordNameIndex
+from runtime.memory.records.files.name_index import RecordNameIndex, part_of
 from runtime.memory.records.files.record import LARGEST, DamagedRecord, Record, decode, read_name, type_of
-from runtime.memory.store_types import Inspection, ItemLocation, Part, Scan, StoreProblem, StoreStats
+from runtime.memory.store_types import UNREADABLE, Inspection, ItemLocation, Part, Scan, StoreProblem, StoreStats
 
 BATCH, BATCH_BYTES = 128, 8 * 1024 * 1024
 """Records that are read at a time, and their bytes."""
@@ -32,12 +29,11 @@ _OWN = frozenset({folder_index.NAME, state.NAME})
 _log = structlog.get_logger(__name__)
 
 
-class RecordReader:
-    """The reading half of a records store. Blocks; several threads may use it. A damaged record is skipped, logged once
-    and reported."""
+class RecordReader(FileReader):
+    """The reading half of a records store. A damaged record is skipped, logged once and reported."""
 
     def __init__(self, root: Path) -> None:
-        self.root = root
+        super().__init__(root)
         self._name_indexes: dict[str, RecordNameIndex] = {}
         self._guard = Lock()
         self._indexes: dict[str, tuple[str, dict[str, Any] | None]] = {}
@@ -46,10 +42,6 @@ class RecordReader:
         """Return the name index of an agent's folder."""
         with self._guard:
             return self._name_indexes.setdefault(agent_id, RecordNameIndex())
-
-    def opened(self, agent_id: str) -> AbstractContextManager[Folder | None]:
-        """Open an agent's folder; None if it does not exist."""
-        return opened(self.root, agent_id)
 
     @contextlib.contextmanager
     def known(self, agent_id: str, *, again: bool = False) -> Iterator[tuple[Folder | None, RecordNameIndex]]:
@@ -62,24 +54,12 @@ class RecordReader:
                 name_index.clear()
             yield folder, name_index
 
-    def agents(self) -> tuple[str, ...]:
-        """Return the agents that have a record; links are ignored."""
-        root = Folder.open_root(self.root)
-        if root is None:
-            return ()
-        with root:
-            return tuple(name for name in root.names() if is_name(name) and self._holds_records(root, name))
+    def holds_items(self, folder: Folder) -> bool:
+        with naming(folder.path, "list"), os.scandir(folder.descriptor) as entries:
+            return any(read_name(entry.name) is not None for entry in entries)
 
-    def _holds_records(self, root: Folder, name: str) -> bool:
-        found = root.status(name)
-        if found is None or not stat.S_ISDIR(found.st_mode):
-            return False
-        with contextlib.suppress(StoreError), self.opened(name) as folder:
-            if folder is None:
-                return False
-            with naming(folder.path, "list"), os.scandir(folder.descriptor) as entries:
-                return any(read_name(entry.name) is not None for entry in entries)
-        return True
+    def unreadable(self, agent_id: str) -> Part:
+        return part_of(agent_id, date.min, UNREADABLE)
 
     def parts(self, agent_id: str) -> list[Part]:
         """Return one part for every day of an agent's records."""
@@ -87,7 +67,15 @@ class RecordReader:
             days = sorted(name_index.days)
             return [part_of(agent_id, day, name_index.revision(day) or "") for day in days]
 
-    def batches(self, agent_id: str, wanted: Scan) -> list[list[str]]:
+    def batches(self, agent_id: str, wanted: Scan) -> list[Callable[[], Sequence[Item]]]:
+        names = self._names(agent_id, wanted)
+        return [partial(self._items, agent_id, some, -1 if wanted.newest_first else 1) for some in names]
+
+    def _items(self, agent_id: str, names: Sequence[str], step: int) -> list[Item]:
+        found = sorted(self.records(agent_id, names), key=lambda pair: (pair[0].timestamp, Path(pair[1].file).name))
+        return [item for item, _ in found[::step]]
+
+    def _names(self, agent_id: str, wanted: Scan) -> list[list[str]]:
         """Return the names that may be wanted, in the order of the scan, in batches of whole seconds."""
         since = None if wanted.since is None else wanted.since.astimezone(UTC).date()
         until = None if wanted.until is None else wanted.until.astimezone(UTC).date()
@@ -124,8 +112,8 @@ class RecordReader:
         with self._guard:
             return [agent_id for agent_id, name_index in self._name_indexes.items() if name_index.behind]
 
-    def read(self, agent_id: str, names: Sequence[str]) -> list[tuple[Item, ItemLocation]]:
-        """Return the items of these records by time, with their locations; damaged ones are left out."""
+    def records(self, agent_id: str, names: Sequence[str]) -> list[tuple[Item, ItemLocation]]:
+        """Return the items of these records, with their locations; damaged ones are left out."""
         found: list[tuple[Item, ItemLocation]] = []
         with self.opened(agent_id) as folder:
             name_index = self.name_index(agent_id)
@@ -135,13 +123,17 @@ class RecordReader:
                     found.append((load(folder, agent_id, name).item, ItemLocation(str(folder.path / name), None)))
                 except DamagedRecord as error:
                     self._report(name_index, folder, name, str(error))
-        return sorted(found, key=lambda pair: (pair[0].timestamp, Path(pair[1].file).name))
+        return found
 
-    def day(self, agent_id: str, day: date) -> list[tuple[Item, ItemLocation]]:
-        """Return the records of a day."""
-        with self.known(agent_id) as (_, name_index), name_index.lock:
+    def read(self, part: Part) -> list[tuple[Item, ItemLocation]]:
+        """Return the records of a day in the order of their names: by time to the second, then by id."""
+        try:
+            day = date.fromisoformat(part.name.rpartition("/")[2])
+        except ValueError:
+            return []
+        with self.known(part.agent_id) as (_, name_index), name_index.lock:
             names = list(name_index.days.get(day, ()))
-        return self.read(agent_id, names)
+        return self.records(part.agent_id, names)
 
     def _report(self, name_index: RecordNameIndex, folder: Folder, name: str, why: str) -> None:
         if name_index.report(folder, name, why):
@@ -162,8 +154,8 @@ class RecordReader:
         """Return text about long-term records and about a day's episodes."""
         known: list[str] = []
         log: list[str] = []
-        for names in self.batches(agent_id, Scan()):
-            for item, place in self.read(agent_id, names):
+        for names in self._names(agent_id, Scan()):
+            for item, place in self.records(agent_id, names):
                 if item.memory_type != "episodic":
                     known.append(_line(item, place))
                 elif item.timestamp.date() == day:

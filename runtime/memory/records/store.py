@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from datetime import date
-from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import structlog
 
@@ -20,7 +17,6 @@ from runtime.memory.errors import FsyncFailed, StoreError, Unsupported
 from runtime.memory.files.store import FileStore
 from runtime.memory.item import Item, is_id, retraction_uri
 from runtime.memory.records import gates as gate
-from runtime.memory.records.files.day_tail import part_of
 from runtime.memory.records.files.outbox import Note
 from runtime.memory.records.files.record import fields_of, fixed_id
 from runtime.memory.records.operations import (
@@ -41,8 +37,7 @@ from runtime.memory.records.remotes.remote import Remote
 from runtime.memory.records.remotes.sync import OutgoingRecord, RemoteSync
 from runtime.memory.records.writer import RecordWriter
 from runtime.memory.store import Capability
-from runtime.memory.store_types import UNREADABLE, ItemLocation, Part, Scan, StorePlace, StoreProblem
-from runtime.memory.write_batcher import WriteBatcher
+from runtime.memory.store_types import StorePlace, StoreProblem
 
 CLOSING_SECONDS = 10.0
 """Seconds that closing waits for untried records."""
@@ -57,9 +52,7 @@ _INSTEAD: Mapping[Capability, str] = {
     "compact": "they do not expire; old ones may be moved elsewhere while no daemon runs",
     "remove": "move the agent's folder elsewhere, or delete it, while no daemon runs",
 }
-_WRITERS = 256  # cached agents
 _log = structlog.get_logger(__name__)
-T = TypeVar("T")
 
 
 async def open_records(place: StorePlace) -> RecordsStore:
@@ -71,14 +64,13 @@ async def open_records(place: StorePlace) -> RecordsStore:
     return store
 
 
-class RecordsStore(FileStore[RecordReader]):
+class RecordsStore(FileStore[RecordReader, RecordWriter]):
     """A folder of records."""
 
     capabilities: frozenset[Capability] = frozenset({"gates", "keep_ids"})
 
     def __init__(self, root: Path, clock: Clock = SYSTEM) -> None:
         super().__init__(root, clock, RecordReader)
-        self._groups: dict[str, tuple[RecordWriter, WriteBatcher[WriteRequest, OperationResult]]] = {}
         self._sync = RemoteSync(str(self.root), clock, self._claim, self._outgoing, self._mark)
         self._options = RecordsOptions()
         self._given: Variant | None = None
@@ -133,27 +125,21 @@ class RecordsStore(FileStore[RecordReader]):
     # Writing
 
     async def _append(self, items: tuple[Item, ...], gates: Mapping[str, str]) -> tuple[Item, ...]:
-        by_agent: dict[str, list[Item]] = defaultdict(list)
-        for item in items:
-            by_agent[item.agent_id].append(item)
         closed = await self._closed(items, gates)
         of_item = {id(item): each for item, each in zip(items, closed, strict=True)}
         remote = self._given is not None
-        outcomes = await asyncio.gather(
-            *(
-                self._group(agent).put(Write(tuple(own), tuple(of_item[id(item)] for item in own), remote))
-                for agent, own in by_agent.items()
-            ),
-            return_exceptions=True,
-        )
-        written: list[Item] = []
-        for outcome, own in zip(outcomes, by_agent.values(), strict=True):
-            if isinstance(outcome, StoreError) and not isinstance(outcome, FsyncFailed):
-                await self._write_failure(own[0], outcome)
-            if isinstance(outcome, BaseException):
-                raise outcome
-            written += outcome.written
-        return tuple(written)
+
+        async def put(agent: str, own: Sequence[Item]) -> Sequence[Item]:
+            try:
+                done = await self._group(agent).put(Write(tuple(own), tuple(of_item[id(item)] for item in own), remote))
+            except StoreError as error:
+                if not isinstance(error, FsyncFailed):
+                    await self._write_failure(own[0], error)
+                raise
+            assert isinstance(done, OperationResult)
+            return done.written
+
+        return await self._put_each(items, put)
 
     async def _closed(self, items: Sequence[Item], given: Mapping[str, str]) -> list[dict[str, str]]:
         """Return what closes the gates for each item. Raises GateOpen, which is noted in `STATE.json`."""
@@ -214,26 +200,21 @@ class RecordsStore(FileStore[RecordReader]):
         return fixed_id(item) or (item.memory_id if is_id(item.memory_id) else uuid7(self._clock))
 
     async def _forget_user(self, user_id: str, agent_id: str) -> int:
-        return (await self._group(legal(agent_id)).put(Forget(user_id))).forgotten
+        done: OperationResult = await self._group(legal(agent_id)).put(Forget(user_id))
+        return done.forgotten
 
-    def _group(self, agent_id: str) -> WriteBatcher[WriteRequest, OperationResult]:
-        found = self._groups.pop(agent_id, None)
-        if found is None:
-            writer = RecordWriter(self.root, agent_id, self._clock, self._reader.name_index(agent_id))
-            found = writer, WriteBatcher(f"records of {agent_id}", partial(self._perform, writer))
-        self._groups[agent_id] = found
-        for name in list(self._groups)[: max(0, len(self._groups) - _WRITERS)]:
-            writer, group = self._groups[name]
-            if group.idle and not writer.behind:
-                del self._groups[name]
-        return found[1]
+    def _writer(self, agent_id: str) -> RecordWriter:
+        return RecordWriter(self.root, agent_id, self._clock, self._reader.name_index(agent_id))
+
+    def _may_go(self, writer: RecordWriter) -> bool:
+        return not writer.behind
 
     async def _perform(
-        self, writer: RecordWriter, operations: Sequence[WriteRequest]
+        self, writer: RecordWriter, requests: Sequence[WriteRequest]
     ) -> Sequence[OperationResult | Exception]:
         failed_before = self._fatal is not None
         try:
-            result = await self._writing(writer.perform, operations)
+            result = await self._writing(writer.perform, requests)
         except FsyncFailed as error:
             if not failed_before:
                 self._notify_fatal(error)
@@ -272,57 +253,19 @@ class RecordsStore(FileStore[RecordReader]):
 
     # Reading
 
-    async def scan(self, wanted: Scan | None = None) -> AsyncIterator[Item]:
-        wanted = wanted or Scan()
-        left = wanted.limit if wanted.limit is not None else -1
-        alone = wanted.agent_id is not None
-        for agent in await self.agents() if wanted.agent_id is None else (legal(wanted.agent_id),):
-            try:
-                batches = await self._in_thread(self._reader.batches, agent, wanted)
-                self._index_later(self._reader.behind())
-            except StoreError as error:
-                if alone:
-                    raise
-                _log.warning("memory_unreadable", error=error.line())
-                continue
-            for names in batches:
-                if left == 0:
-                    return
-                found = await self._in_thread(self._reader.read, agent, names)
-                for item, _ in reversed(found) if wanted.newest_first else found:
-                    if left != 0 and wanted.wants(item):
-                        left -= 1
-                        yield item
-
-    async def parts(self, agent_id: str | None = None) -> tuple[Part, ...]:
-        found: list[Part] = []
-        if agent_id is not None:
-            found = await self._in_thread(self._reader.parts, legal(agent_id))
-        for agent in await self.agents() if agent_id is None else ():
-            try:
-                found += await self._in_thread(self._reader.parts, agent)
-            except StoreError:
-                found.append(part_of(agent, date.min, UNREADABLE))
+    def _looked(self) -> None:
         self._index_later(self._reader.behind())
-        return tuple(found)
-
-    async def read(self, part: Part) -> Sequence[tuple[Item, ItemLocation]]:
-        try:
-            day = date.fromisoformat(part.name.rpartition("/")[2])
-        except ValueError:
-            return ()
-        return await self._in_thread(self._reader.day, legal(part.agent_id), day)
 
     async def verify(self, agent_id: str | None = None) -> tuple[int, tuple[StoreProblem, ...]]:
         checked, problems = 0, []
-        for agent in await self.agents() if agent_id is None else (legal(agent_id),):
+        for agent in await self._named(agent_id):
             try:
                 count, found = await self._in_thread(self._reader.verify, agent)
             except StoreError as error:
                 count, found = 0, [StoreProblem(str(self.root / agent), error.line())]
             checked += count
             problems += found
-        self._index_later(self._reader.behind())
+        self._looked()
         return checked, tuple(problems)
 
     async def _recovered(self) -> None:
@@ -369,8 +312,7 @@ class RecordsStore(FileStore[RecordReader]):
         if self._later is not None:
             self._later.cancel()
             await asyncio.wait([self._later])
-        for _, group in tuple(self._groups.values()):
-            await group.drain()
+        await self._drain()
         await self._write_indexes()
         if self._remote is not None:
             await self._remote.close()

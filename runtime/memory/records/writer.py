@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 from uuid import UUID
@@ -24,9 +25,8 @@ from runtime.memory.files.folder import Folder, naming
 from runtime.memory.item import Item, is_id
 from runtime.memory.records.files import evidence, outbox
 from runtime.memory.records.files.atomic_files import discard, flush, publish, stage
-from runtime.memory.records.files.day_tail import DayTail
 from runtime.memory.records.files.folder_index import FolderIndex, is_current
-from runtime.memory.records.files.name_index import STAMP, RecordNameIndex
+from runtime.memory.records.files.name_index import STAMP, RecordNameIndex, part_of
 from runtime.memory.records.files.record import DamagedRecord, decode, encode, fields_of, fixed_id, name_of
 from runtime.memory.records.files.recovery import recover
 from runtime.memory.records.operations import (
@@ -41,6 +41,7 @@ from runtime.memory.records.operations import (
 )
 from runtime.memory.records.outcome import mark, tell_stored, write_failure
 from runtime.memory.records.user_removal import forget, names_of
+from runtime.memory.store_types import Append
 
 AT_ONCE = 256
 """Number of records in a folder up to which `index.json` is written with every write; beyond it, a moment later."""
@@ -67,7 +68,6 @@ class RecordWriter:
         self.name_index = name_index
         self._clock = clock
         self._index = FolderIndex(agent_id)
-        self._day_tail = DayTail(agent_id, name_index)
 
     @property
     def behind(self) -> bool:
@@ -140,7 +140,7 @@ class RecordWriter:
             assert isinstance(done, OperationResult)
             done.written += (each.item,)
             done.notes += (each.note,) if each.note is not None else ()
-        result.appends += self._day_tail.appends([(each.name, each.item) for each in kept], before)
+        result.appends += self._appends(kept, before)
         last = kept[-1]
         with self._forgiven(result):
             session = last.item.provenance.session_id
@@ -239,6 +239,17 @@ class RecordWriter:
 
     def _revisions(self, kept: Sequence[_StagedRecord]) -> dict[date, str | None]:
         return {day: self.name_index.revision(day) for day in {each.item.timestamp.date() for each in kept}}
+
+    def _appends(self, kept: Sequence[_StagedRecord], before: Mapping[date, str | None]) -> Iterator[Append]:
+        """Yield what was appended at the end of a day; any other change shows in the revision. `before`: the revisions
+        of the days without these records."""
+        for day, revision in before.items():
+            own = sorted(
+                ((each.name, each.item) for each in kept if each.item.timestamp.date() == day), key=itemgetter(0)
+            )
+            after = self.name_index.revision(day)
+            if after is not None and self.name_index.ends_with(day, [name for name, _ in own]):
+                yield Append(part_of(self.agent_id, day, after), revision, tuple(item for _, item in own))
 
     def _tidy(self, folder: Folder, operation: Cleanup) -> None:
         if operation.recover:

@@ -12,12 +12,14 @@ import os
 import time
 from bisect import bisect_left, insort
 from collections import defaultdict
+from collections.abc import Sequence
 from datetime import date
 from threading import RLock
 
 from runtime.memory.files import lock
 from runtime.memory.files.folder import Folder
 from runtime.memory.records.files.record import read_name
+from runtime.memory.store_types import Part
 
 _SETTLED = 100_000_000  # nanoseconds after which a change gets another timestamp: a folder's timestamps are coarse
 _SURE = 1_000_000_000  # the same after our own write, which hides concurrent changes of others
@@ -59,6 +61,11 @@ class RecordNameIndex:
         """Return a value that changes with the names and sizes of this day; None if it has no records."""
         names = self.days.get(day)
         return f"{len(names)}-{self._revisions[day]:032x}" if names else None
+
+    def ends_with(self, day: date, names: Sequence[str]) -> bool:
+        """True if these are the last records of their day."""
+        with self.lock:
+            return self.days.get(day, [])[-len(names) :] == sorted(names)
 
     def refresh(self, folder: Folder, *, again: bool = False) -> None:
         """List the folder if it changed; always if `again`."""
@@ -137,6 +144,11 @@ class RecordNameIndex:
         self.damaged.pop(name, None)
         self.digest = (self.digest - _hash(name)) % _SUM
         self._revisions[known.day] = (self._revisions[known.day] - self._marks.pop(name)) % _SUM
+
+
+def part_of(agent_id: str, day: date, revision: str) -> Part:
+    """Return the part of a day's records."""
+    return Part(f"{agent_id}/{day.isoformat()}", agent_id, revision)
 
 
 def _read_stamp(folder: Folder) -> bytes:

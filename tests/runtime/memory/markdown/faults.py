@@ -37,7 +37,7 @@ def agent_memory(root: Path) -> AgentMemory:
 
 def items(root: Path) -> list[Item]:
     """Return all items of the agent."""
-    return [one for file in MarkdownReader(root).files(AGENT, Scan()) for one in file.read()]
+    return [one for batch in MarkdownReader(root).batches(AGENT, Scan()) for one in batch()]
 
 
 def texts(root: Path) -> list[str]:

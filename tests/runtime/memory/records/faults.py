@@ -111,7 +111,7 @@ _BEGUN = sorted(["Old", "Older", "Waits"])
 
 def records(root: Path) -> list[Item]:
     reader = RecordReader(root)
-    return [one for names in reader.batches(AGENT, Scan()) for one, _ in reader.read(AGENT, names)]
+    return [one for batch in reader.batches(AGENT, Scan()) for one in batch()]
 
 
 def texts_of(given: Iterable[Item]) -> list[str]:

@@ -109,7 +109,7 @@ async def test_a_part_is_a_day_and_its_revision_changes_with_what_is_in_it(store
     assert again[1] == second
     other = await reopened(store)
     assert await other.parts() == again
-    assert await other.read(second._replace(name="../x")) == ()
+    assert await other.read(second._replace(name="../x")) == []
     await other.close()
 
 
@@ -125,14 +125,15 @@ async def test_growth_is_told_with_the_revisions_between_which_it_was(store: Rec
     assert (told[2].part,) == await store.parts()
 
 
-async def test_growth_within_one_second_is_told_as_long_as_it_is_at_the_end(store: RecordsStore) -> None:
+async def test_records_of_one_second_are_in_a_part_in_the_order_of_their_ids(store: RecordsStore) -> None:
     told: list[Append] = []
     store.subscribe(on_append=told.append)
-    for text, microseconds in (("One", 5), ("Two", 9), ("Between", 7), ("Three", 9)):
+    texts = ["One", "Two", "Earlier", "Three"]
+    for text, microseconds in zip(texts, (5, 9, 7, 9), strict=True):
         await store.append([fact(text, timestamp=WHEN.replace(microsecond=microseconds))])
-    assert [[one.text for one in append.items] for append in told] == [["One"], ["Two"], ["Three"]]
+    assert [one.text for append in told for one in append.items] == texts
     (part,) = await store.parts()
-    assert [one.text for one, _ in await store.read(part)] == ["One", "Between", "Two", "Three"]
+    assert [one.text for one, _ in await store.read(part)] == texts
 
 
 async def test_who_is_told_of_growth_and_fails_stops_no_write(store: RecordsStore) -> None:
