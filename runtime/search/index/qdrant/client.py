@@ -195,14 +195,22 @@ class Collection:
             if offset is None:
                 return found
 
-    async def newest(self, wanted: models.Filter, limit: int) -> dict[int, dict[str, Any]]:
-        """Return the payloads of up to `limit` points that pass, newest first."""
+    async def newest(
+        self, wanted: models.Filter, limit: int, fields: Sequence[str] | None = None
+    ) -> dict[int, dict[str, Any]]:
+        """Return the payloads of up to `limit` points that pass, newest first. `fields`: only these."""
         if limit < 1:
             return {}
         models = models_of()
         order = models.OrderBy(key="time", direction=models.Direction.DESC)
         records, _ = await self._call(
-            lambda: self._client.scroll(self._name, wanted, limit=limit, order_by=order, with_payload=True)
+            lambda: self._client.scroll(
+                self._name,
+                wanted,
+                limit=limit,
+                order_by=order,
+                with_payload=True if fields is None else list(fields),
+            )
         )
         return {int(record.id): dict(record.payload or {}) for record in records}
 

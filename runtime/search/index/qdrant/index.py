@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 from base64 import b64decode, b64encode
-from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from collections.abc import Collection as Items
 from dataclasses import replace
@@ -20,11 +19,13 @@ from datetime import datetime
 from math import log, log1p
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+import numpy as np
 import structlog
 
 from runtime.search.entry import EVERY_ENTRY, EntryFilter, IndexEntry
 from runtime.search.errors import IndexFailed
-from runtime.search.index.embedded.schema import about, microseconds
+from runtime.search.index.embedded.matrix import unit
+from runtime.search.index.embedded.schema import microseconds
 from runtime.search.index.embedded.tokenizer import Tokenizer
 from runtime.search.index.index import (
     WHOLE_ID,
@@ -39,18 +40,15 @@ from runtime.search.index.index import (
 )
 from runtime.search.index.qdrant import point
 from runtime.search.index.qdrant.client import Collection, CollectionGone, models_of
-from runtime.search.index.qdrant.point import Payload, filter_of, key_of, part_key
+from runtime.search.index.qdrant.neighbourhood import Neighbourhood
+from runtime.search.index.qdrant.point import EMPTY, Payload, filter_of, key_of, part_key
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 T = TypeVar("T")
 _CHANGING: Final = ("memory_id", "agent_id", "user_id", "subject", "replaces", "retracts")
-_LINE: Final = ("time", "order", "memory_id", "before", "after")
 _NEIGHBOUR: Final = ("before", "after", "author", "time", "asks", "words")
-_TIED: Final = 64
-"""Number of entries before a change among which the last one is looked for: so many may have one time."""
 _log = structlog.get_logger("symbiont.index")
 
 
@@ -61,8 +59,7 @@ class QdrantIndex(Index):
         self._collection = collection
         self._warning = warning
         self._tokenizer = Tokenizer()
-        self._splitter = Tokenizer()
-        """Splits texts that are written, in a thread; one call at a time."""
+        self._neighbourhood = Neighbourhood(collection)
         self._writing = asyncio.Lock()
         self._preparing = asyncio.Lock()
         self._prepared = False
@@ -122,7 +119,7 @@ class QdrantIndex(Index):
                 done.append(found.get(part_key(part), {}).get("part_revision") == before)
                 if done[-1]:
                     fresh = {key_of(entry.id): replace(entry, part=part) for entry in entries}
-                    await self._merge(fresh, {}, {})
+                    await self._merge(fresh)
                     await self._note(part, agent, after)
             return done
 
@@ -130,10 +127,10 @@ class QdrantIndex(Index):
 
     async def drop(self, parts: Sequence[str]) -> int:
         async def work() -> int:
-            fields = ("part", "neighbour_group", *_LINE)
+            fields = ("memory_id", "time", "neighbour_group")
             gone = await self._collection.every(filter_of(EVERY_ENTRY, point.one_of("part", parts)), fields)
+            await self._neighbourhood.update(gone.values(), gone)
             await self._delete([*gone, *map(part_key, parts)])
-            await self._link(gone.values())
             return len(gone)
 
         return await self._written(work) if parts else 0
@@ -153,51 +150,43 @@ class QdrantIndex(Index):
     async def _merge(
         self,
         fresh: Mapping[int, IndexEntry],
-        there: Mapping[int, Payload],
-        gone: Mapping[int, Payload],
+        there: Mapping[int, Payload] = EMPTY,
+        gone: Mapping[int, Payload] = EMPTY,
     ) -> int:
         """Write entries that are new, changed or moved, and delete others; return how many were new or changed."""
         models = models_of()
+        for entry in fresh.values():
+            self._check(entry)
         there = {**await self._collection.payloads([key for key in fresh if key not in there]), **there}
-        split = await self._split([one for key, one in fresh.items() if not _is(there.get(key), one)])
         operations: list[Any] = []
         touched: list[Payload] = list(gone.values())
         changed = 0
         for key, entry in fresh.items():
-            before = there.get(key)
-            if _is(before, entry):
+            before = there.get(key, EMPTY)
+            if before and point.entry_of(before) == entry:
+                if "context" not in before:  # An interrupted write.
+                    touched.append(before)
                 continue
-            shares = point.shares(*split[entry.id])
-            same_text = before is not None and before["chunk_hash"] == entry.hash
-            links = {name: before.get(name) for name in ("before", "after")} if before is not None else {}
-            payload = point.payload_of(entry, len(split[entry.id][0]), shares, before if same_text else links)
-            words = models.SparseVector(indices=list(shares), values=list(shares.values()))
-            vector = {point.WORDS: words}
-            changed += before is None or not _says_same(before, entry)
-            touched += [payload] if before is None else [before, payload]
+            same_text = before.get("chunk_hash") == entry.hash
+            payload = point.payload_of(entry, before if same_text else EMPTY)
+            changed += not before or not _says_same(before, entry)
+            touched += [before, payload] if before else [payload]
             if same_text:  # The embedding stays.
-                vectors = models.UpdateVectors(points=[models.PointVectors(id=key, vector=vector)])
                 overwritten = models.SetPayload(payload=payload, points=[key])
-                operations.append(models.UpdateVectorsOperation(update_vectors=vectors))
                 operations.append(models.OverwritePayloadOperation(overwrite_payload=overwritten))
             else:
-                made = models.PointStruct(id=key, vector=vector, payload=payload)
+                made = models.PointStruct(id=key, vector={}, payload=payload)
                 operations.append(models.UpsertOperation(upsert=models.PointsList(points=[made])))
         await self._collection.change(operations)
+        await self._neighbourhood.update(touched, gone)
         await self._delete(list(gone))
-        await self._link(touched)
         return changed
 
-    async def _split(self, entries: Sequence[IndexEntry]) -> dict[str, tuple[Sequence[str], Sequence[str]]]:
-        """Return the words of each entry's text and metadata, by its id."""
-        texts = [text for entry in entries for text in (entry.text, about(entry.author, entry.time))]
+    def _check(self, entry: IndexEntry) -> None:
         try:
-            for entry in entries:
-                "".join((entry.id, entry.text, entry.rest, entry.author or "", *entry.tags)).encode()
+            "".join((entry.id, entry.text, entry.rest, entry.author or "", *entry.tags)).encode()
         except UnicodeEncodeError as error:
             raise IndexFailed(f"{self._collection.shown} refuses text that is not valid Unicode") from error
-        words = await asyncio.to_thread(self._splitter.split, texts) if texts else []
-        return {entry.id: (words[2 * at], words[2 * at + 1]) for at, entry in enumerate(entries)}
 
     async def _note(self, part: str, agent: str, revision: str) -> None:
         models = models_of()
@@ -209,35 +198,6 @@ class QdrantIndex(Index):
         if keys:
             models = models_of()
             await self._collection.change([models.DeleteOperation(delete=models.PointIdsList(points=list(keys)))])
-
-    async def _link(self, touched: Items[Payload]) -> None:
-        """Correct the neighbour links around these entries, which were written or deleted."""
-        models = models_of()
-        times: dict[str, list[int]] = defaultdict(list)
-        for payload in touched:
-            if "neighbour_group" in payload:
-                times[payload["neighbour_group"]].append(payload["time"])
-        operations = []
-        for group, its in times.items():
-            in_group, first = point.equal("neighbour_group", group), min(its)
-            earlier = models.FieldCondition(key="time", range=models.Range(lt=first))
-            since = models.FieldCondition(key="time", range=models.Range(gte=first))
-            line = await self._collection.every(filter_of(EVERY_ENTRY, in_group, since), _LINE)
-            before = await self._collection.newest(filter_of(EVERY_ENTRY, in_group, earlier), _TIED)
-            last = max(before, key=lambda key: _position(before[key]), default=0)
-            if last:
-                line[last] = before[last]
-            keys = [0, *sorted(line, key=lambda key: _position(line[key])), 0]
-            for left, key, right in zip(keys, keys[1:-1], keys[2:], strict=False):
-                links = {"before": line[key].get("before", 0) if key == last else left, "after": right}
-                if any(line[key].get(name, 0) != links[name] for name in links):
-                    linked = models.SetPayload(payload=links, points=[key])
-                    operations.append(models.SetPayloadOperation(set_payload=linked))
-        alone = [key_of(one["memory_id"]) for one in touched if "neighbour_group" not in one and one.get("before")]
-        if alone:
-            unlinked = models.DeletePayload(keys=["before", "after"], points=alone)
-            operations.append(models.DeletePayloadOperation(delete_payload=unlinked))
-        await self._collection.change(operations)
 
     # Embeddings.
 
@@ -279,8 +239,6 @@ class QdrantIndex(Index):
     async def embed(
         self, vectors: Sequence[tuple[PendingEntry, NDArray[np.float32]]], tokens: Sequence[bytes] | None = None
     ) -> int:
-        from runtime.search.index.embedded.matrix import unit
-
         if self._model is None or not vectors:
             return 0
 
@@ -310,8 +268,6 @@ class QdrantIndex(Index):
     # Questions.
 
     async def keyword(self, words: Sequence[str], wanted: EntryFilter, limit: int) -> WordMatches:
-        import numpy as np
-
         nothing = WordMatches(np.zeros(0, np.int64), np.zeros(0, np.float32), np.zeros(0, np.float32), {})
         phrases = self._tokenizer.phrases(words)
         if not phrases:
@@ -359,10 +315,6 @@ class QdrantIndex(Index):
     async def nearest(
         self, vector: NDArray[np.float32], wanted: EntryFilter, limit: int, also: NDArray[np.int64] | None = None
     ) -> ScoredEntries:
-        import numpy as np
-
-        from runtime.search.index.embedded.matrix import unit
-
         async def work() -> list[tuple[int, float]]:
             dimension = await self._collection.dimension()
             query = unit(np.asarray(vector, np.float32)[None], self._dimension or dimension)[0]
@@ -402,8 +354,6 @@ class QdrantIndex(Index):
         return await self._done(work)
 
     async def neighbours(self, keys: NDArray[np.int64]) -> Neighbours:
-        import numpy as np
-
         found = await self._done(lambda: self._collection.payloads(keys.tolist(), _NEIGHBOUR))
         rows = [found.get(key, {}) for key in keys.tolist()]
         authors = list(dict.fromkeys(row["author"] for row in rows if "author" in row))
@@ -483,7 +433,7 @@ class QdrantIndex(Index):
             self._closed = True
             await self._collection.close()
             self._tokenizer.close()
-            self._splitter.close()
+            self._neighbourhood.close()
 
     async def _done(self, work: Callable[[], Awaitable[T]], *, prepare: bool = True) -> T:
         """Return the result of `work` on the prepared collection, and remember if the server answers."""
@@ -518,11 +468,6 @@ class QdrantIndex(Index):
         return await work()
 
 
-def _is(payload: Payload | None, entry: IndexEntry) -> bool:
-    """True if the point is that of just this entry."""
-    return payload is not None and point.entry_of(payload) == entry
-
-
 def _says_same(payload: Payload, entry: IndexEntry) -> bool:
     """True if only the position of the entry differs from that of the point."""
     names = ("part", "line", "order", "rest")
@@ -530,8 +475,3 @@ def _says_same(payload: Payload, entry: IndexEntry) -> bool:
     return all(
         getattr(known, name) == getattr(entry, name) for name in IndexEntry.__dataclass_fields__ if name not in names
     )
-
-
-def _position(payload: Payload) -> tuple[int, int, str]:
-    """Return the position of an entry in the line of its group."""
-    return payload["time"], payload["order"], payload["memory_id"]

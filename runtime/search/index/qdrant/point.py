@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from runtime.search.entry import ALL_SUBJECTS, EntryFilter, IndexEntry
+from runtime.search.index.embedded.bm25 import ABOUT, CONTEXT, K1, TEXT, B
 from runtime.search.index.embedded.columns import asks
 from runtime.search.index.embedded.schema import EPOCH, microseconds
 
@@ -32,11 +34,12 @@ INDEXED: Final = {
 
 EMBEDDED: Final = ("embedding", "tokens", "token_version")
 """What the embedding adds to a payload; it stays while the text does."""
-_K1, _B, _AVERAGE = 1.2, 0.75, 40
-"""BM25's constants, as in the embedded index, and the number of words of an average text. That is assumed: the share of
-a word in a text is stored with the point, when the others are not known."""
+_AVERAGE = 40
+"""Number of words of an average text. It is assumed: the share of a word in a text is stored with the point, when the
+others are not known."""
 
 Payload = Mapping[str, Any]
+EMPTY: Final[Mapping[Any, Any]] = MappingProxyType({})
 
 
 def key_of(name: str) -> int:
@@ -69,17 +72,22 @@ def phrase_terms(phrase: Sequence[str]) -> tuple[int, ...]:
     return (term(phrase),) if len(phrase) == 1 else tuple(map(term, itertools.pairwise(phrase)))
 
 
-def shares(text: Sequence[str], about: Sequence[str]) -> dict[int, float]:
-    """Return BM25's part of a term's score that does not depend on other texts, for each term of a text and its
-    metadata."""
-    counts = Counter([*terms(text), *terms(about)])
-    length = _K1 * (1 - _B + _B * len(text) / _AVERAGE)
-    return {each: (_K1 + 1) * count / (count + length) for each, count in counts.items()}
+def shares(
+    text: Sequence[str], about: Sequence[str], context: Sequence[tuple[Sequence[str], float]] = ()
+) -> dict[int, float]:
+    """Return BM25's part of a term's score that does not depend on other texts, for each term of a text, of its
+    metadata and of its `context`: the texts of its neighbours, each with its weight, 0 to 1."""
+    counts: dict[int, float] = defaultdict(float)
+    for words, weight in ((text, TEXT), (about, ABOUT), *((words, CONTEXT * weight) for words, weight in context)):
+        for each in terms(words) if weight else ():
+            counts[each] += weight
+    length = K1 * (1 - B + B * len(text) / _AVERAGE)
+    return {each: (K1 + 1) * count / (count + length) for each, count in counts.items()}
 
 
-def payload_of(entry: IndexEntry, words: int, found: Collection[int], before: Payload | None = None) -> dict[str, Any]:
-    """Return the payload of an entry whose text has so many words, and whose terms are `found`: the universal payload,
-    without empty fields, and what an index needs. `before`: the present payload of the same text."""
+def payload_of(entry: IndexEntry, embedding: Payload) -> dict[str, Any]:
+    """Return the payload of an entry: the universal payload, without empty fields, and what an index needs, except the
+    fields of its words and neighbours, which `neighbourhood` adds. `embedding`: the payload whose embedding is kept."""
     payload: dict[str, Any] = {
         "memory_id": entry.id,
         "project_id": entry.project,
@@ -104,9 +112,7 @@ def payload_of(entry: IndexEntry, words: int, found: Collection[int], before: Pa
         "line": entry.line,
         "rest": entry.rest or None,
         "asks": asks(entry.text) or None,
-        "words": words,
-        "terms": sorted(found),
-        **{name: (before or {}).get(name) for name in (*EMBEDDED, "before", "after")},
+        **{name: embedding.get(name) for name in EMBEDDED},
     }
     return {**_more_of(entry.rest), **{name: value for name, value in payload.items() if value is not None}}
 

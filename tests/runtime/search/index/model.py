@@ -111,7 +111,7 @@ class Plain:
         """True if an entry passes, with regard to hidden ones."""
         return wanted.wants(one) and not (wanted.current and one.id in self.hidden())
 
-    def keyword(self, word: str, wanted: EntryFilter, *, context: bool) -> set[str]:
+    def keyword(self, word: str, wanted: EntryFilter, *, context: bool = True) -> set[str]:
         """Return the ids of all entries with a word. `context`: also of those beside one."""
         found = set()
         for one in self.entries.values():

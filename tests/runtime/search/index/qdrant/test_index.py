@@ -6,7 +6,7 @@ import asyncio
 import random
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -44,7 +44,7 @@ from tests.runtime.search.index.entries import (
 )
 from tests.runtime.search.index.model import Plain, filters, steps
 from tests.runtime.search.index.qdrant.qdrant_server import QdrantServer
-from tests.runtime.search.index.test_model import compare, take
+from tests.runtime.search.index.test_model import compare, compare_neighbours, take
 
 NAME = "notes_1a2b3c4d"
 
@@ -213,28 +213,59 @@ async def test_two_daemons_with_one_store_have_one_collection(server: QdrantServ
         await second.close()
 
 
+async def at_batch(number: int, server: QdrantServer, instead: Callable[[], Awaitable[None]]) -> None:
+    """Do something before the server does this batch of operations: the 1st of a write has its entries, the 2nd their
+    links and words, the 3rd the revision of the part."""
+    batches = 0
+
+    async def asked(request: Any) -> Any:
+        nonlocal batches
+        batches += request.path.endswith("/batch")
+        server.fault = None
+        if batches == number:
+            await instead()
+        answer = await server._answer(request)
+        server.fault = asked if batches < number else None
+        return answer
+
+    server.fault = asked
+
+
 async def test_a_write_that_another_daemon_overtakes_fails_and_is_right_when_it_is_repeated(
     index: Index, server: QdrantServer
 ) -> None:
     other = await opened(server)
-    batches = 0
 
-    async def overtaken(request: Any) -> Any:
-        nonlocal batches
-        batches += request.path.endswith("/batch")
-        server.fault = None
-        if batches == 2:  # after the entries, before the revision
-            await other.put("log", "reviewer", "2", talk("one", "two", "three"))
-        answer = await server._answer(request)
-        server.fault = overtaken if batches < 2 else None
-        return answer
+    async def overtake() -> None:
+        await other.put("log", "reviewer", "2", talk("one", "two", "three"))
 
-    server.fault = overtaken
+    await at_batch(3, server, overtake)
     with pytest.raises(IndexFailed, match="another daemon wrote the part"):
         await index.put("log", "reviewer", "1", talk("one"))
     await index.put("log", "reviewer", "2", talk("one", "two", "three"))
     assert set(await server.points(NAME)) == {"e0", "e1", "e2"}
     await other.close()
+
+
+async def test_a_write_that_ended_before_its_words_is_right_when_it_is_repeated(
+    index: Index, server: QdrantServer
+) -> None:
+    async def fail() -> None:
+        raise ConnectionResetError
+
+    await index.put("log", "reviewer", "1", talk("one", "two"))
+    for texts in (("one", "two", "three"), ("one", "three"), ("three",)):
+        await at_batch(2, server, fail)
+        with pytest.raises(IndexFailed):
+            await index.put("log", "reviewer", "2", talk(*texts))
+        server.fault = None
+        await index.put("log", "reviewer", "2", talk(*texts))
+        plain = Plain()
+        plain.put("log", "reviewer", "2", talk(*texts))
+        await compare_neighbours(index, plain)
+        assert {word: set(await said(index, word)) for word in texts} == {
+            word: plain.keyword(word, EntryFilter()) for word in texts
+        }
 
 
 async def test_a_server_that_is_started_again_has_what_it_had(tmp_path: Path) -> None:
@@ -250,7 +281,7 @@ async def test_a_server_that_is_started_again_has_what_it_had(tmp_path: Path) ->
         server._port = port
         await server.start()
         assert (await near(index, "two"))[0] == "e1"
-        assert await said(index, "two") == ["e1"]
+        assert await said(index, "two") == ["e1", "e0"]
         assert await index.pending(10) == []
     finally:
         await index.close()

@@ -1,22 +1,28 @@
-"""Words of the entries before and after an entry count for it, too."""
+"""Words of the entries before and after an entry count for it, too: in the embedded index and on Qdrant."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from dataclasses import replace
 
 import pytest
 
+from dslc.blocks.variant import Variant
 from runtime.search.index import open_index
 from runtime.search.index.index import Index
 from tests.runtime.search.index.entries import append, entry, said, talk
+from tests.runtime.search.index.qdrant import qdrant_server
 
 
-@pytest.fixture
-async def index() -> AsyncIterator[Index]:
-    opened = await open_index(None, None, {})
-    yield opened
-    await opened.close()
+@pytest.fixture(params=["embedded", "qdrant"])
+async def index(request: pytest.FixtureRequest) -> AsyncIterator[Index]:
+    async with AsyncExitStack() as stack:
+        qdrant = request.param == "qdrant"
+        options = await stack.enter_async_context(qdrant_server.options()) if qdrant else {}
+        opened = await open_index(Variant(name=request.param), None, options)
+        yield opened
+        await opened.close()
 
 
 async def test_words_of_the_entry_before_and_after_count_for_less(index: Index) -> None:
