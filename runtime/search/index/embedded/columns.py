@@ -5,27 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from runtime.search.dependence import size_with_context
 from runtime.search.entry import ALL_SUBJECTS, EntryFilter
-from runtime.search.index.embedded.schema import (
-    AGENT,
-    AUTHOR,
-    GROUP,
-    PROJECT,
-    REPLACES,
-    RETRACTS,
-    SOURCE,
-    SUBJECT,
-    TIME,
-    TYPE,
-    USER,
-    Content,
-    microseconds,
-)
+from runtime.search.index.embedded.schema import Content, microseconds
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -37,8 +23,8 @@ QUESTION_MARKS = "?？؟"
 """Of Latin, Chinese and Arabic scripts and those derived from them."""
 
 _FIRST = 1024
-_CODED = {"agent": AGENT, "user": USER, "project": PROJECT, "type": TYPE, "source": SOURCE, "subject": SUBJECT}
-_NAMING = {"replaces": REPLACES, "retracts": RETRACTS}
+_CODED = ("agent", "user", "project", "type", "source", "subject")
+_NAMING = ("replaces", "retracts")
 _EMPTIED = (
     "id",
     *_CODED,
@@ -104,17 +90,17 @@ class Rows:
             return
         at = np.array(keys, np.int64)
         self._reserve(int(at.max()))
-        columns = list(zip(*contents, strict=True))
+        columns: Any = Content._make(zip(*contents, strict=True))
         touched = self.group[at]
         self.id[at] = list(map(hash, ids))
-        for name, column in _CODED.items():
-            getattr(self, name)[at] = list(map(hash, columns[column]))
-        for name, column in _NAMING.items():
-            getattr(self, name)[at] = [hash(named) if named is not None else 0 for named in columns[column]]
-        self.time[at], self.part[at], self.order[at], self.asks[at] = columns[TIME], parts, orders, asking
-        whose = zip(columns[AGENT], columns[GROUP], strict=True)
+        for name in _CODED:
+            getattr(self, name)[at] = list(map(hash, getattr(columns, name)))
+        for name in _NAMING:
+            getattr(self, name)[at] = [hash(named) if named is not None else 0 for named in getattr(columns, name)]
+        self.time[at], self.part[at], self.order[at], self.asks[at] = columns.time, parts, orders, asking
+        whose = zip(columns.agent, columns.group, strict=True)
         self.group[at] = [hash(group) if group[1] else 0 for group in whose]
-        self.author[at] = self._numbered(columns[AUTHOR])
+        self.author[at] = self._numbered(columns.author)
         self.alive[at] = True
         self.before[at] = self.after[at] = 0
         self.end = max(self.end, int(at.max()) + 1)

@@ -16,7 +16,7 @@ from runtime.search.index.embedded.columns import QUESTION_MARKS, Rows
 from runtime.search.index.embedded.errors import DamagedIndex
 from runtime.search.index.embedded.index_file import IndexFile
 from runtime.search.index.embedded.matrix import Matrix, best, unit
-from runtime.search.index.embedded.schema import COLUMNS, TAGS, decode_content, decode_position, entry_of, microseconds
+from runtime.search.index.embedded.schema import COLUMNS, decode_content, decode_position, entry_of, microseconds
 from runtime.search.index.embedded.sign_bits import CHOSEN, SignBits
 from runtime.search.index.embedded.sqlcipher import ERRORS
 from runtime.search.index.embedded.token_bits import TokenBits
@@ -336,7 +336,7 @@ class IndexInMemory:
         if len(touched) > _RETAGGED:
             self._of_tags.clear()
         for tag, keys in self._of_tags.items():
-            now = [key for key, (_, content, _) in zip(delta.keys, delta.fresh, strict=True) if tag in content[TAGS]]
+            now = [key for key, (_, content, _) in zip(delta.keys, delta.fresh, strict=True) if tag in content.tags]
             self._of_tags[tag] = np.union1d(keys[~np.isin(keys, touched)], np.array(now, np.int64))
 
     def _listed(self, sql: str, *values: str | int) -> NDArray[np.bool_]:

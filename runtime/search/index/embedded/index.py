@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import datetime
+from sqlite3 import Connection
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict
@@ -66,23 +67,20 @@ class EmbeddedIndex(Index):
         return await self._access.read(lambda loaded: loaded.parts(agent, names))
 
     async def put(self, part: str, agent: str, revision: str, entries: Sequence[IndexEntry]) -> IndexChange:
-        def work(loaded: IndexInMemory) -> tuple[IndexChange, Apply]:
-            change, delta = writes.put(loaded.file.writing, loaded.rows, part, agent, revision, entries)
-            return change, lambda loaded: loaded.apply(delta)
-
-        return await self._access.write(work)
+        return await self._change(writes.put, part, agent, revision, entries)
 
     async def append(self, appended: Sequence[AppendedEntries]) -> list[bool]:
-        def work(loaded: IndexInMemory) -> tuple[list[bool], Apply]:
-            done, delta = writes.append(loaded.file.writing, loaded.rows, appended)
-            return done, lambda loaded: loaded.apply(delta)
-
-        return await self._access.write(work)
+        return await self._change(writes.append, appended)
 
     async def drop(self, parts: Sequence[str]) -> int:
-        def work(loaded: IndexInMemory) -> tuple[int, Apply]:
-            gone, delta = writes.drop(loaded.file.writing, loaded.rows, parts)
-            return gone, lambda loaded: loaded.apply(delta)
+        return await self._change(writes.drop, parts)
+
+    async def _change(self, change: Callable[..., tuple[T, writes.Delta]], *given: object) -> T:
+        """Change entries by one of the functions of `writes`."""
+
+        def work(loaded: IndexInMemory) -> tuple[T, Apply]:
+            result, delta = change(loaded.file.writing, loaded.rows, *given)
+            return result, lambda loaded: loaded.apply(delta)
 
         return await self._access.write(work)
 
@@ -92,24 +90,18 @@ class EmbeddedIndex(Index):
     async def use_model(self, model: str | None, dimension: int | None, token_bits: str | None = None) -> None:
         self._model, self._dimension = model, dimension
 
-        def work(loaded: IndexInMemory) -> tuple[None, Apply]:
-            writes.forget_vectors(loaded.file.writing)
-            return None, IndexInMemory.forget_vectors
-
         if model is not None and await self._access.read(lambda loaded: loaded.others_than(model, dimension)):
-            await self._access.write(work)
-        await self._use_tokens(None if model is None else token_bits)
-
-    async def _use_tokens(self, version: str | None) -> None:
-        """Use token bits of this version from now on, and delete those of another one; None: none are wanted."""
-        self._token_bits = version
-
-        def work(loaded: IndexInMemory) -> tuple[None, Apply]:
-            writes.forget_tokens(loaded.file.writing)
-            return None, IndexInMemory.forget_tokens
-
+            await self._forget(writes.forget_vectors, IndexInMemory.forget_vectors)
+        self._token_bits = version = None if model is None else token_bits
         if version is not None and await self._access.read(lambda loaded: loaded.token_bits not in {None, version}):
-            await self._access.write(work)
+            await self._forget(writes.forget_tokens, IndexInMemory.forget_tokens)
+
+    async def _forget(self, in_file: Callable[[Connection], None], in_memory: Apply) -> None:
+        def work(loaded: IndexInMemory) -> tuple[None, Apply]:
+            in_file(loaded.file.writing)
+            return None, in_memory
+
+        await self._access.write(work)
 
     async def pending(self, limit: int) -> Sequence[PendingEntry]:
         if self._model is None:

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -79,19 +79,26 @@ StoredRow = tuple[Any, ...]
 """The values of COLUMNS."""
 ID, HASH, ABOUT, TEXT, CONTENT, PART, POSITION = range(len(COLUMNS))
 
-Content = tuple[
-    str, str, str | None, str, int, str | None, str | None, str, tuple[str, ...], tuple[str, ...],
-    str | None, str | None, str | None,
-]  # fmt: skip
-"""An entry's agent, user, project, type, time in microseconds, source, author, group, other sources, tags, subject, and
-the ids that it replaces and retracts: one column, in MessagePack. Filters work in memory, and a column of its own costs
-more to write than its content."""
-AGENT, USER, PROJECT, TYPE, TIME, SOURCE, AUTHOR, GROUP = range(8)
-OTHER_SOURCES: Final = 8
-TAGS: Final = 9
-SUBJECT: Final = 10
-REPLACES: Final = 11
-RETRACTS: Final = 12
+
+class Content(NamedTuple):
+    """What an entry has besides its text, with its time in microseconds: one column, in MessagePack. Filters work in
+    memory, and a column of its own costs more to write than its content."""
+
+    agent: str
+    user: str
+    project: str | None
+    type: str
+    time: int
+    source: str | None
+    author: str | None
+    group: str
+    other_sources: tuple[str, ...]
+    tags: tuple[str, ...]
+    subject: str | None
+    replaces: str | None
+    retracts: str | None
+
+
 Position = tuple[int | None, int, str]
 """Its line, its order and the rest, as one column, too."""
 
@@ -118,7 +125,7 @@ def microseconds(time: datetime) -> int:
 def content_of(entry: IndexEntry) -> Content:
     """Return the content of an entry besides its text."""
     time = microseconds(entry.time)
-    return (
+    return Content(
         *(entry.agent, entry.user, entry.project, entry.type, time, entry.source, entry.author, entry.group),
         *(entry.other_sources, entry.tags, entry.subject, entry.replaces, entry.retracts),
     )
@@ -133,29 +140,10 @@ def row_of(entry: IndexEntry, content: Content, part: int) -> StoredRow:
 def entry_of(row: Sequence[Any], part: str) -> IndexEntry:
     """Return the entry of a row, in the part with that name."""
     content = decode_content(row[CONTENT])
-    agent, user, project, kind, time, source, author, group, other_sources, tags, subject, replaces, retracts = content
     line, order, rest = decode_position(row[POSITION])
+    fields: dict[str, Any] = content._asdict() | {"time": EPOCH + timedelta(microseconds=content.time)}
     return IndexEntry(
-        id=row[ID],
-        agent=agent,
-        user=user,
-        project=project,
-        type=kind,
-        time=EPOCH + timedelta(microseconds=time),
-        source=source,
-        tags=tags,
-        text=row[TEXT],
-        hash=row[HASH],
-        author=author,
-        group=group,
-        order=order,
-        part=part,
-        line=line,
-        rest=rest,
-        other_sources=other_sources,
-        subject=subject,
-        replaces=replaces,
-        retracts=retracts,
+        id=row[ID], text=row[TEXT], hash=row[HASH], part=part, line=line, order=order, rest=rest, **fields
     )
 
 

@@ -20,10 +20,8 @@ from runtime.search.index.embedded.schema import (
     CONTENT_COLUMNS,
     HASH,
     ID,
-    OTHER_SOURCES,
     PART,
     POSITION,
-    TAGS,
     TEXT,
     Content,
     StoredRow,
@@ -272,19 +270,11 @@ def _index(connection: sqlite3.Connection, keys: list[int], fresh: list[NewEntry
         return
     which, values = _among(keys)
     connection.execute(f"{_INDEX} {which}", values)
-    tags = [
-        (tag, key)
-        for key, (_, content, _) in zip(keys, fresh, strict=True)
-        if content[TAGS]
-        for tag in set(content[TAGS])
-    ]
-    connection.executemany("INSERT INTO tags (tag, key) VALUES (?, ?)", sorted(tags))
-    others = [
-        (source, key)
-        for key, (_, content, _) in zip(keys, fresh, strict=True)
-        for source in set(content[OTHER_SOURCES])
-    ]
-    connection.executemany("INSERT INTO other_sources (source, key) VALUES (?, ?)", sorted(others))
+    contents = [(key, content) for key, (_, content, _) in zip(keys, fresh, strict=True)]
+    tags = sorted((tag, key) for key, one in contents for tag in set(one.tags))
+    connection.executemany("INSERT INTO tags (tag, key) VALUES (?, ?)", tags)
+    others = sorted((source, key) for key, one in contents for source in set(one.other_sources))
+    connection.executemany("INSERT INTO other_sources (source, key) VALUES (?, ?)", others)
     delta.sizes += connection.execute(f"SELECT id, sz FROM words_docsize WHERE id {which}", values)  # noqa: S608
     delta.written += [(key, row[TEXT], row[ABOUT]) for key, (row, _, _) in zip(keys, fresh, strict=True)]
 
@@ -301,9 +291,9 @@ def _unindex(connection: sqlite3.Connection, rows: list[tuple[int, StoredRow]]) 
         mark_unscrubbed(connection)
     connection.executemany(_UNINDEX, ((key, row[TEXT], row[ABOUT]) for key, row in rows))
     contents = [(key, decode_content(row[CONTENT])) for key, row in rows]
-    tags = ((tag, key) for key, one in contents for tag in set(one[TAGS]))
+    tags = ((tag, key) for key, one in contents for tag in set(one.tags))
     connection.executemany("DELETE FROM tags WHERE tag = ? AND key = ?", tags)
-    others = ((source, key) for key, one in contents for source in set(one[OTHER_SOURCES]))
+    others = ((source, key) for key, one in contents for source in set(one.other_sources))
     connection.executemany("DELETE FROM other_sources WHERE source = ? AND key = ?", others)
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-import msgspec
 import numpy as np
 
-from runtime.search.index.embedded.schema import TAGS
+from runtime.search.index.embedded.schema import decode_content
 from runtime.search.index.embedded.sqlcipher import connect
 from tests.runtime.search.index.entries import bits, vector
 
@@ -30,7 +29,7 @@ def agree(path: Path) -> int:
         assert {key for (key,) in connection.execute("SELECT id FROM words_docsize")} == entries.keys()
         parts = {key for (key,) in connection.execute("SELECT key FROM parts")}
         assert {part for part, _, _ in entries.values()} <= parts
-        tags = {(tag, key) for key, (_, content, _) in entries.items() for tag in msgspec.msgpack.decode(content)[TAGS]}
+        tags = {(tag, key) for key, (_, content, _) in entries.items() for tag in decode_content(content).tags}
         assert set(connection.execute("SELECT tag, key FROM tags")) == tags
         vectors = dict(connection.execute("SELECT key, vector FROM vectors"))
         assert vectors.keys() <= entries.keys()
