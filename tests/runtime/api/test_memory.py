@@ -16,6 +16,7 @@ from dslc.blocks.memory import Memory
 from dslc.blocks.variant import Variant
 from runtime.api.rest.handler import ApiResponse
 from runtime.database.connection import Database
+from tests.cases import each_case
 from tests.clocks import ManualClock
 from tests.conftest import KEY
 from tests.databases import with_keys
@@ -130,7 +131,7 @@ async def test_one_item_is_edited_and_then_forgotten(app: App) -> None:
         refused(await app.ask(token, method, path, body), 404)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("method", "path", "body"),
     [
         ("GET", "/inspect?agent=reviewer", None),
@@ -147,7 +148,7 @@ async def test_one_item_is_edited_and_then_forgotten(app: App) -> None:
 async def test_what_is_everybodys_needs_the_scope_admin(app: App, method: str, path: str, body: Any) -> None:
     token, admin = await app.token("bob", "write"), await app.token("root", "admin")
     await app.user("ada")
-    await remember(app, token, "x y z")
+    await app.ask(token, "POST", "/v1/memory/items", {"agent": "reviewer", "text": "x y z"})
     path, _, query = path.partition("?")
     reply = await app.ask(token, method, f"/v1/memory{path}", body, query=query)
     assert 'scope="admin"' in dict(reply.headers)["WWW-Authenticate"]

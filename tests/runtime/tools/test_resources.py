@@ -15,6 +15,7 @@ from dslc.blocks.variant import Variant
 from runtime.errors import NotFound
 from runtime.identity.caller import Caller, Forbidden
 from runtime.tools.resources import RESOURCES, SCHEMES, path_in
+from tests.cases import each_case
 from tests.runtime.tools.asking import BOB, OWNER_CALLER, READER, Asked, asking, collection
 
 
@@ -66,7 +67,7 @@ async def test_settings_are_those_in_effect_and_hold_no_secret(tmp_path: Path) -
         assert key not in json.dumps(settings)
 
 
-@pytest.mark.parametrize("row", RESOURCES.values(), ids=RESOURCES)
+@each_case("row", RESOURCES.values())
 async def test_what_is_read_fits_its_schema_and_the_row_says_what_it_is(ask: Asked, row: object) -> None:
     readable = next(each for each in RESOURCES.values() if each is row)
     schema = readable.result.model_json_schema(mode="serialization")
@@ -76,23 +77,19 @@ async def test_what_is_read_fits_its_schema_and_the_row_says_what_it_is(ask: Ask
     assert readable.title
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
+@each_case("scheme", SCHEMES)
 def test_both_schemes_name_the_same(scheme: str) -> None:
     assert path_in(f"{scheme}projects/a%2Fb/tags") == "projects/a%2Fb/tags"
 
 
-@pytest.mark.parametrize(
-    "uri", ["", "memory-types", "mcp://other/projects", "file:///etc/passwd", "symbiont:/projects"]
-)
+@each_case("uri", ["", "memory-types", "mcp://other/projects", "file:///etc/passwd", "symbiont:/projects"])
 def test_an_address_under_no_scheme_of_ours_is_not_there(uri: str) -> None:
     with pytest.raises(NotFound, match="is not the address of a resource") as missing:
         path_in(uri)
     assert "symbiont://" in (missing.value.hint or "")
 
 
-@pytest.mark.parametrize(
-    "path", ["", "project", "projects/", "projects//tags", "projects/a/b/tags", "health?x=1", "x" * 500]
-)
+@each_case("path", ["", "project", "projects/", "projects//tags", "projects/a/b/tags", "health?x=1", "x" * 500])
 async def test_a_path_that_is_none_is_answered_with_the_nearest(ask: Asked, path: str) -> None:
     with pytest.raises(NotFound) as missing:
         await ask.read(path)

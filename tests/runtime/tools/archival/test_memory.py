@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from itertools import pairwise
-from pathlib import Path
+from itertools import count, pairwise
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from dslc.blocks.memory import Memory
 from dslc.blocks.variant import Variant
@@ -19,27 +19,34 @@ from runtime.search.embedding.hashing import HashingEmbedder
 from runtime.tools.context import ActingAgent, Context
 from runtime.tools.model.agent_toolset import AgentIdentity, AgentTools
 from runtime.tools.toolset import ALL_TOOLS
+from tests.cases import each_case
 from tests.clocks import ManualClock
 from tests.runtime.tools.asking import HASHING, OWNER_CALLER, Asked, asking
 
 STORES = ("markdown", "records", "collection")
 AGENT = "reviewer"
+_USERS = count()
 
 
-@pytest.fixture(params=STORES)
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest.fixture(scope="module", params=STORES)
 def store(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.fixture
-async def ask(store: str, tmp_path: Path) -> AsyncIterator[Asked]:
-    async with asking(tmp_path, Memory(name="notes", store=Variant(name=store), embedding=HASHING)) as asked:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def ask(store: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Asked]:
+    folder = tmp_path_factory.mktemp(store)
+    async with asking(folder, Memory(name="notes", store=Variant(name=store), embedding=HASHING)) as asked:
         yield asked
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def ada(ask: Asked) -> Caller:
-    return Caller(await ask.app.user("ada"), frozenset({"write"}))
+    """A user of this test alone, whose items no other test sees."""
+    return Caller(await ask.app.user(f"ada-{next(_USERS)}"), frozenset({"write"}))
 
 
 class Agent:
@@ -48,8 +55,8 @@ class Agent:
     def __init__(self, ask: Asked, caller: Caller, subject: str | None = None, run: str | None = None) -> None:
         identity = AgentIdentity(AGENT, subject)
         self.tools = AgentTools().of(["archival_*", "memory_*"], caller, identity)
-        run = run or ("run" if subject is None else f"run of {subject}")
-        acting = ActingAgent(AGENT, run, "thread", subject=subject, attempt=1)
+        self.run = f"{run or subject} of {caller.user_id}"
+        acting = ActingAgent(AGENT, self.run, "thread", subject=subject, attempt=1)
         self.context: Context = replace(ask.app.context(caller), acting=acting)
         assert isinstance(ask.app.clock, ManualClock)
         self._clock = ask.app.clock
@@ -96,7 +103,7 @@ async def test_an_agent_finds_what_it_stored_with_its_tags(ask: Asked, ada: Call
     assert await agent.found(tags=["none"]) == []
     (item,) = [each for each in (await ask("memory_list", ada, agent=AGENT))["items"] if "Ada" in each["text"]]
     assert item["memory_type"] == "semantic"
-    assert (item["provenance"]["run_id"], item["provenance"]["said_by"]) == ("run", "agent")
+    assert (item["provenance"]["run_id"], item["provenance"]["said_by"]) == (agent.run, "agent")
     assert (item["user_id"], item["subject"], item["valid_until"]) == (ada.user_id, None, None)
 
 
@@ -114,7 +121,7 @@ async def test_a_search_is_counted_for_the_run_that_made_it(
     agent = Agent(ask, ada)
     await agent.call("archival_insert", content="Ada lives in Lyon")
     await agent.found()
-    assert owners == [CallOwner(ada.user_id, AGENT, "thread", "run")]
+    assert owners == [CallOwner(ada.user_id, AGENT, "thread", agent.run)]
 
 
 async def test_a_call_that_is_made_again_writes_nothing_twice(ask: Asked, ada: Caller) -> None:
@@ -242,7 +249,7 @@ OTHERS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("tool", OTHERS)
+@each_case("tool", OTHERS)
 async def test_tools_on_the_items_of_all_subjects_refuse_an_agent_that_is_bound_to_one(ask: Asked, tool: str) -> None:
     agent = Agent(ask, OWNER_CALLER, "one")
     with pytest.raises(UsageError, match=r"one subject|memory files"):
@@ -286,7 +293,7 @@ async def test_what_an_agent_writes_and_imports_belongs_to_its_subject(ask: Aske
     assert await Agent(ask, ada, "two").found() == []
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("tool", "wrong"),
     [
         ("archival_insert", {"content": " \n"}),

@@ -13,6 +13,7 @@ from sqlalchemy import update
 from runtime.database.connection import Database
 from runtime.database.schema import items
 from runtime.memory.store import LARGEST_TEXT
+from tests.cases import each_case
 from tests.clocks import ManualClock
 from tests.runtime.tools.asking import ADA, BOB, OWNER_CALLER, READER, Asked, asking, collection
 
@@ -31,6 +32,12 @@ async def pushed(ask: Asked, text: str = "The walnut plan", **given: Any) -> str
     return memory_id
 
 
+@pytest.fixture
+async def plan(ask: Asked) -> str:
+    """The id of an item of Ada."""
+    return await pushed(ask, tags=["x"], source_uri="file:///a")
+
+
 async def test_an_update_changes_what_is_given_and_keeps_the_rest(tmp_path: Path, database: Database) -> None:
     async with asking(tmp_path, collection("notes"), database=database) as ask:
         memory_id = await pushed(ask, tags=["a"], source_uri="file:///a", memory_type="episodic")
@@ -47,7 +54,7 @@ async def test_an_update_changes_what_is_given_and_keeps_the_rest(tmp_path: Path
         assert await ask.texts(query_text="plan", tags="a") == []
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("given", "name", "value"),
     [
         ({"project_id": "p"}, "project_id", "p"),
@@ -57,10 +64,11 @@ async def test_an_update_changes_what_is_given_and_keeps_the_rest(tmp_path: Path
         ({"tags": ["b", "a", "b"]}, "tags", ["a", "b"]),
     ],
 )
-async def test_each_particular_can_be_changed_alone(ask: Asked, given: dict[str, Any], name: str, value: Any) -> None:
-    memory_id = await pushed(ask, tags=["x"], source_uri="file:///a")
-    before = await ask("get", memory_id=memory_id)
-    after = await ask("update", memory_id=memory_id, **given)
+async def test_each_particular_can_be_changed_alone(
+    ask: Asked, plan: str, given: dict[str, Any], name: str, value: Any
+) -> None:
+    before = await ask("get", memory_id=plan)
+    after = await ask("update", memory_id=plan, **given)
     assert after == {**before, name: value}
 
 
@@ -84,7 +92,7 @@ async def test_secrets_are_taken_out_of_a_new_text(ask: Asked) -> None:
     assert token not in str(after)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("given", "field", "message"),
     [
         ({}, None, "nothing to change"),
@@ -101,14 +109,13 @@ async def test_secrets_are_taken_out_of_a_new_text(ask: Asked) -> None:
     ],
 )
 async def test_a_wrong_update_changes_nothing(
-    ask: Asked, given: dict[str, Any], field: str | None, message: str
+    ask: Asked, plan: str, given: dict[str, Any], field: str | None, message: str
 ) -> None:
-    memory_id = await pushed(ask)
-    before = await ask("get", memory_id=memory_id)
-    failure = await ask.failure("update", memory_id=memory_id, **given)
+    before = await ask("get", memory_id=plan)
+    failure = await ask.failure("update", memory_id=plan, **given)
     assert (failure.code, failure.field) == ("invalid_params", field)
     assert message in failure.message
-    assert await ask("get", memory_id=memory_id) == before
+    assert await ask("get", memory_id=plan) == before
 
 
 async def test_what_is_forgotten_is_not_there_and_not_found(ask: Asked) -> None:
@@ -122,19 +129,27 @@ async def test_what_is_forgotten_is_not_there_and_not_found(ask: Asked) -> None:
     assert (await ask("push", text="The walnut plan"))["inserted"] == 1
 
 
-@pytest.mark.parametrize(("tool", "more"), [("get", {}), ("update", {"text": "Bob's now"}), ("forget", {})])
+@each_case(("tool", "more"), [("get", {}), ("update", {"text": "Bob's now"}), ("forget", {})])
 async def test_an_item_of_another_user_looks_as_if_it_were_not_there(
-    ask: Asked, tool: str, more: dict[str, Any]
+    ask: Asked, plan: str, tool: str, more: dict[str, Any]
 ) -> None:
-    memory_id = await pushed(ask)
-    theirs = await ask.failure(tool, BOB, memory_id=memory_id, **more)
+    theirs = await ask.failure(tool, BOB, memory_id=plan, **more)
     none = await ask.failure(tool, BOB, memory_id=NOWHERE, **more)
-    assert theirs.message.replace(memory_id, NOWHERE) == none.message
+    assert theirs.message.replace(plan, NOWHERE) == none.message
     assert (theirs.code, theirs.field, theirs.hint) == (none.code, none.field, none.hint)
-    assert (await ask("get", memory_id=memory_id))["text"] == "The walnut plan"
+    assert (await ask("get", memory_id=plan))["text"] == "The walnut plan"
 
 
-@pytest.mark.parametrize(
+@pytest.fixture
+async def broken(ask: Asked) -> None:
+    """An item of Bob that cannot be opened: it is sealed under its id."""
+    await ask("push", BOB, text="Bob's own")
+    renamed = update(items).where(items.c.user_id == "bob").values(id=NOWHERE)
+    await ask.app.database.transact(lambda connection: connection.execute(renamed))
+
+
+@pytest.mark.usefixtures("broken")
+@each_case(
     ("tool", "given"),
     [
         ("get", {}),
@@ -145,15 +160,10 @@ async def test_an_item_of_another_user_looks_as_if_it_were_not_there(
     ],
 )
 async def test_nothing_of_another_user_is_read_to_show_what_is_ones_own(
-    ask: Asked, tool: str, given: dict[str, Any]
+    ask: Asked, plan: str, tool: str, given: dict[str, Any]
 ) -> None:
-    memory_id = await pushed(ask)
-    await ask("push", BOB, text="Bob's own")
-    # It is sealed under its id, so opening it would fail.
-    broken = update(items).where(items.c.user_id == "bob").values(id=NOWHERE)
-    await ask.app.database.transact(lambda connection: connection.execute(broken))
     if tool in {"get", "memory_show"}:
-        given = {"memory_id": memory_id}
+        given = {"memory_id": plan}
     answered = await ask(tool, ADA, **given)
     assert "Bob" not in str(answered)
     assert "cannot be read" not in str(answered)
@@ -181,8 +191,8 @@ async def test_who_may_only_read_changes_and_forgets_nothing(ask: Asked) -> None
         assert "scope write" in (await ask.failure(tool, READER, memory_id=memory_id, **more)).message
 
 
-@pytest.mark.parametrize("tool", ["get", "update", "forget"])
-@pytest.mark.parametrize("memory_id", ["", "x", NOWHERE.upper(), f"{NOWHERE} ", 5, None])
+@each_case("tool", ["get", "update", "forget"])
+@each_case("memory_id", ["", "x", NOWHERE.upper(), f"{NOWHERE} ", 5, None])
 async def test_what_is_no_id_is_refused_with_one_that_is(ask: Asked, tool: str, memory_id: Any) -> None:
     failure = await ask.failure(tool, memory_id=memory_id)
     assert (failure.code, failure.field) == ("invalid_params", "memory_id")

@@ -18,6 +18,7 @@ from runtime.models.calls.call import CallOwner
 from runtime.search.embedding.hashing import HashingEmbedder
 from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable, IndexFailed
 from runtime.tools.collection.access import default_memory
+from tests.cases import each_case
 from tests.runtime.api.app import NOTES
 from tests.runtime.tools.asking import ADA, BOB, OWNER_CALLER, READER, Asked, asking, collection, line
 
@@ -98,7 +99,7 @@ async def test_no_user_sees_the_collections_of_another(ask: Asked) -> None:
     assert (failure.code, failure.field) == ("not_found", "collection")
 
 
-@pytest.mark.parametrize("name", ["", "a b", "../x", "ä", "x" * 65, "a/b", ".", "..", 5, None])
+@each_case("name", ["", "a b", "../x", "ä", "x" * 65, "a/b", ".", "..", 5, None])
 async def test_a_name_that_is_none_is_refused_with_one_that_is(ask: Asked, name: Any) -> None:
     failure = await ask.failure("new-collection", name=name)
     assert (failure.code, failure.field) == ("invalid_params", "name")
@@ -114,7 +115,7 @@ async def test_a_dimension_that_is_not_the_embeddings_is_refused_with_both_numbe
     assert (await ask("new-collection", name="research", dimension=64))["dimension"] == 64
 
 
-@pytest.mark.parametrize("dimension", [0, -1, 65537, "64", 1.5, True])
+@each_case("dimension", [0, -1, 65537, "64", 1.5, True])
 async def test_a_dimension_that_is_none_is_refused(ask: Asked, dimension: Any) -> None:
     failure = await ask.failure("new-collection", name="research", dimension=dimension)
     assert (failure.code, failure.field) == ("invalid_params", "dimension")

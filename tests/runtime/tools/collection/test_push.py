@@ -20,6 +20,7 @@ from runtime.memory.errors import RefusedItem
 from runtime.memory.item import Item
 from runtime.memory.store import LARGEST_TEXT
 from runtime.memory.store_types import UpsertResult
+from tests.cases import each_case
 from tests.lanes import examples
 from tests.runtime.tools.asking import ADA, BOB, OWNER_CALLER, READER, Asked, asking, collection, line
 
@@ -151,7 +152,7 @@ async def test_an_item_that_the_store_refuses_fails_alone(ask: Asked, monkeypatc
     assert failure.code == "invalid_params"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("given", "field", "message"),
     [
         ({}, "text", "or items"),
@@ -365,7 +366,7 @@ async def test_other_names_of_particulars_are_understood_for_all_and_of_each_ite
     assert (failed["field"], failed["code"]) == ("memory_type", "invalid_params")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("tags", "kept"),
     [
         ('["b","a"]', ["a", "b"]),

@@ -12,6 +12,7 @@ from dslc.blocks.memory import Memory
 from dslc.blocks.variant import Variant
 from runtime.search.errors import IndexFailed
 from runtime.tools.collection.search import LONGEST_CONTEXT, LONGEST_LINE
+from tests.cases import each_case
 from tests.clocks import ManualClock
 from tests.runtime.tools.asking import ADA, BOB, OWNER_CALLER, Asked, asking, collection, line
 
@@ -35,7 +36,7 @@ async def ask(tmp_path: Path) -> AsyncIterator[Asked]:
 PLAN, EVENT, HOWTO = "The walnut plan of the first day", "The walnut event", "How to crack a walnut"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("given", "found"),
     [
         ({}, [HOWTO, EVENT, PLAN]),
@@ -115,7 +116,7 @@ async def test_the_echoed_filters_can_be_asked_with_again(ask: Asked) -> None:
     assert (await ask("search", query_text="walnut", **used))["hits"] == first["hits"]
 
 
-@pytest.mark.parametrize("name", ["score_threshold", "scoreThreshold"])
+@each_case("name", ["score_threshold", "scoreThreshold"])
 async def test_the_threshold_is_on_the_relevance_that_is_shown_under_both_keys(ask: Asked, name: str) -> None:
     every = (await ask("search", query_text="walnut plan"))["hits"]
     relevances = sorted((hit["relevance"] for hit in every), reverse=True)
@@ -126,7 +127,7 @@ async def test_the_threshold_is_on_the_relevance_that_is_shown_under_both_keys(a
     assert "below the threshold" in " ".join(answered["notes"])
 
 
-@pytest.mark.parametrize("name", ["limit", "k"])
+@each_case("name", ["limit", "k"])
 async def test_the_limit_bounds_the_hits_under_both_names(ask: Asked, name: str) -> None:
     assert len((await ask("search", query_text="walnut", **{name: 2}))["hits"]) == 2
 
@@ -163,7 +164,7 @@ async def test_the_context_is_bounded_and_says_how_many_hits_it_lacks(ask: Asked
     assert len(answered["hits"]) == 30
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("given", "field", "message"),
     [
         ({}, "query_text", "required"),
@@ -293,7 +294,7 @@ async def test_a_push_and_health_ask_an_index_elsewhere_whether_it_is_there(
     assert "10.0.0.7" not in str(await ask.read("health"))
 
 
-@pytest.mark.parametrize("signs", ["🎉", "?!", "…"])
+@each_case("signs", ["🎉", "?!", "…"])
 async def test_signs_alone_find_nothing_and_a_note_says_why(ask: Asked, signs: str) -> None:
     await ask("push", text=f"We ship today {signs}")
     answered = await ask("search", query_text=signs)

@@ -88,17 +88,19 @@ async def test_a_forgotten_item_is_neither_listed_found_nor_shown(ask: Asked, me
 
 
 @pytest.mark.parametrize("memory", ["notes", "archive", "audit"])
-@pytest.mark.parametrize(("tool", "more"), [("memory_show", {}), ("memory_edit", {"text": "x"}), ("memory_forget", {})])
-async def test_an_item_of_another_user_looks_as_if_it_were_not_there(
-    ask: Asked, memory: str, tool: str, more: dict[str, Any]
-) -> None:
+async def test_an_item_of_another_user_looks_as_if_it_were_not_there(ask: Asked, memory: str) -> None:
     theirs = await remember_in(ask, memory, "The walnut plan")
-    foreign = await ask.failure(tool, BOB, memory_id=theirs, **more)
-    none = await ask.failure(tool, BOB, memory_id=NOWHERE, **more)
-    assert foreign.message.replace(theirs, NOWHERE) == none.message
-    assert (foreign.code, foreign.field, foreign.hint) == (none.code, none.field, none.hint)
-    if tool == "memory_show":
-        assert "that begins with" in (await ask.failure(tool, BOB, memory_id=theirs[:8])).message
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("memory_show", {}),
+        ("memory_edit", {"text": "x"}),
+        ("memory_forget", {}),
+    ]
+    for tool, more in calls:
+        foreign = await ask.failure(tool, BOB, memory_id=theirs, **more)
+        none = await ask.failure(tool, BOB, memory_id=NOWHERE, **more)
+        assert foreign.message.replace(theirs, NOWHERE) == none.message
+        assert (foreign.code, foreign.field, foreign.hint) == (none.code, none.field, none.hint)
+    assert "that begins with" in (await ask.failure("memory_show", BOB, memory_id=theirs[:8])).message
     assert await listed(ask) == ["The walnut plan"]
 
 

@@ -17,6 +17,7 @@ from runtime.tables.errors import QuotaExceeded, StatementError, TablesUnavailab
 from runtime.tool_groups import ToolChoice
 from runtime.tools.tool import WrongParameters
 from runtime.tools.toolset import ALL_TOOLS
+from tests.cases import each_case
 from tests.clocks import ManualClock
 from tests.conftest import KEY
 from tests.databases import with_keys
@@ -64,8 +65,9 @@ async def test_the_schema_tells_dialect_tables_and_what_they_take(app: App) -> N
     assert 0 <= told["quota_used_percent"] < 1
 
 
-@pytest.mark.parametrize("caller", [READER, LIMITED])
+@each_case("caller", [READER, LIMITED])
 async def test_who_may_only_read_selects_and_changes_nothing(app: App, caller: Caller) -> None:
+    await sql(app, "DELETE FROM t")
     await sql(app, INSERT)
     for query in ("SELECT a FROM t", "WITH x AS (SELECT a FROM t) SELECT a FROM x", "VALUES (1)"):
         assert len((await sql(app, query, caller=caller))["rows"]) == 1
@@ -100,7 +102,7 @@ async def test_a_full_quota_in_the_middle_of_a_statement_keeps_nothing_of_it(app
     assert (await sql(app, "DELETE FROM t WHERE a > 10"))["affected_rows"] == 8990
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("params", "what"),
     [
         ("x", "it is a list for ?, or an object for :name"),
@@ -134,7 +136,7 @@ async def test_http_answers_with_the_problem_that_fits(app: App) -> None:
     assert b"no table is called" in (await app.ask(other, "POST", "/v1/tables/sql", {"query": "SELECT a FROM t"})).body
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("params", "said"),
     [
         ("tea", "it is a list for ?, or an object for :name"),

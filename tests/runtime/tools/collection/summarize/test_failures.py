@@ -14,6 +14,7 @@ from runtime.identity.caller import Caller
 from runtime.memory.collection.store import CollectionStore
 from runtime.memory.errors import StoreError
 from runtime.models.calls.counted_calls import TRIES
+from tests.cases import each_case
 from tests.clocks import ManualClock
 from tests.runtime.api.app import App
 from tests.runtime.models.services import Service, never, says, text
@@ -34,7 +35,7 @@ from tests.runtime.tools.collection.summarize.summarizing import (
 # Bad input.
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("given", "field", "what"),
     [
         ({"time_range": None}, "time_range", "an object"),
@@ -62,14 +63,11 @@ from tests.runtime.tools.collection.summarize.summarizing import (
         ({"score_threshold": 2}, "score_threshold", "less"),
         ({"collection": "no such thing"}, "collection", "expected"),
     ],
-    ids=str,
 )
 async def test_wrong_input_is_told_with_its_field_and_an_example(
     app: App, given: dict[str, Any], field: str, what: str
 ) -> None:
-    await push(app, *NOTES)
     failed = await failing(summarize(app, **given))
-
     assert failed.code == "invalid_params"
     assert failed.field == field
     assert what in failed.message
