@@ -13,10 +13,15 @@ from runtime.api.rest.agent_streams import AgentStreams
 from runtime.api.rest.authentication import Authenticator
 from runtime.api.rest.handler import ApiRequest, ApiResponse, RestHandler
 from runtime.clock import milliseconds
+from runtime.database.schema import OWNER, inputs
 from runtime.identity import users
 from runtime.identity.caller import Scope
 from runtime.switches import ALL_ON
+from runtime.threads.messages import Message
+from runtime.threads.turns.turn import LIVING
 from tests.runtime.agents.loop.acting import Acting, acting
+from tests.runtime.agents.scripted import ScriptedModel
+from tests.runtime.webhooks.candidates import rows
 
 EVENTS = "text/event-stream"
 CHAT = "/v1/agent/chat"
@@ -31,11 +36,15 @@ class Event(NamedTuple):
 
 
 class Talking:
-    """A client of `/v1`, and the agent `helper`."""
+    """A client of `/v1`, and the agent `helper`. `prefix`: of the names of the users, if tests share the agent."""
 
-    def __init__(self, agent: Acting) -> None:
+    def __init__(self, agent: Acting, model: ScriptedModel | None = None, prefix: str = "") -> None:
         app = agent.app
         self.agent = agent
+        self._model = model
+        self.users = {"owner": OWNER}
+        """Ids of the users by their names here."""
+        self._prefix = prefix
         self.streams = AgentStreams(app.state.database, app.state.services)
         self.rest = RestHandler(
             app.open_context, Authenticator(app.state.tokens, app.state.clock), ALL_ON, self.streams
@@ -43,12 +52,41 @@ class Talking:
 
     async def token(self, user: str = "owner", *scopes: Scope) -> str:
         """Return a token of `user`, who is added if missing."""
-        app = self.agent.app
-        known = {name: user_id for user_id, name in (await users.names(app.state.database)).items()}
-        user_id = known.get(user) or await users.add(app.state.database, user, milliseconds(app.state.clock))
-        made = await app.state.tokens.create(user_id, label="test", scopes=scopes or ("write",))
+        state = self.agent.app.state
+        if user not in self.users:
+            self.users[user] = await users.add(state.database, f"{self._prefix}{user}", milliseconds(state.clock))
+        made = await state.tokens.create(self.users[user], label="test", scopes=scopes or ("write",))
         assert made is not None
         return made.token
+
+    @property
+    def model(self) -> ScriptedModel:
+        """The model of an agent that tests share."""
+        assert self._model is not None
+        return self._model
+
+    @property
+    def user_id(self) -> str:
+        """The user `owner`."""
+        return self.users["owner"]
+
+    async def messages(self) -> list[Message]:
+        """Return what was said in the main thread of the user."""
+        return await self.agent.messages(await self.agent.main(self.user_id))
+
+    async def of_new_users(self, prefix: str) -> Talking:
+        """Return a client of the same agent whose users have no others' names, with nothing said."""
+        self.model.bodies.clear()
+        talk = Talking(self.agent, self.model, prefix)
+        del talk.users["owner"]
+        await talk.token("owner")
+        return talk
+
+    async def is_idle(self) -> None:
+        """Wait until no message is at work."""
+        async with asyncio.timeout(60):
+            while any(row.state in LIVING for row in await rows(self.agent.app.state.database, inputs)):
+                await asyncio.sleep(0.02)
 
     async def ask(
         self,
@@ -122,7 +160,7 @@ def is_named(*names: str) -> Callable[[Event], bool]:
 
 
 @asynccontextmanager
-async def talking(folder: Path, text: str) -> AsyncIterator[Talking]:
+async def talking(folder: Path, text: str, model: ScriptedModel | None = None) -> AsyncIterator[Talking]:
     """Serve `/v1` over the agents of a program until the end of the block."""
     async with acting(folder, text) as agent:
-        yield Talking(agent)
+        yield Talking(agent, model)

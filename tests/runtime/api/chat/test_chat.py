@@ -15,13 +15,14 @@ from jsonschema import Draft202012Validator
 
 from runtime.api.rest.endpoints import ENDPOINTS
 from runtime.api.rest.openapi import describe
-from runtime.database.schema import OWNER
 from runtime.identity.caller import OWNER_CALLER
 from runtime.threads.content import TextPart
 from runtime.tools.agent.run_answer import answer_of
 from tests.runtime.agents.loop.acting import program
 from tests.runtime.agents.scripted import ScriptedModel, says
 from tests.runtime.api.chat.talking import CHAT, EVENTS, Talking, is_named, talking, until
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 HELLO = {"input": "Hello"}
 UNKNOWN = "01953c1e-0000-7000-8000-000000000000"
@@ -43,93 +44,88 @@ class Held:
         await asyncio.to_thread(self.asked.wait, 60)
 
 
-async def test_json_is_answered_when_the_run_has_ended(tmp_path: Path) -> None:
-    with ScriptedModel(says("One.", memory_append={"label": "human", "content": "Ada"}), says("Two.")) as model:
-        async with talking(tmp_path, program(model)) as talk:
-            reply = await talk.ask(await talk.token(), "POST", CHAT, HELLO)
-            answer = json.loads(reply.body)
-            assert reply.status == 200
-            assert dict(reply.headers)["Location"] == f"/v1/agents/helper/chat/{answer['run']}"
-            assert (answer["state"], answer["ended"], answer["messages"]) == ("done", "answered", ["One.", "Two."])
-            [call] = answer["tool_calls"]
-            assert (call["name"], call["status"]) == ("memory_append", "ok")
-            assert answer["usage"]["calls"] == 2
-            assert answer["thread"] == (await talk.agent.main()).id
+async def test_json_is_answered_when_the_run_has_ended(talk: Talking) -> None:
+    talk.model.replies[:] = [says("One.", memory_append={"label": "human", "content": "Ada"}), says("Two.")]
+    reply = await talk.ask(await talk.token(), "POST", CHAT, HELLO)
+    answer = json.loads(reply.body)
+    assert reply.status == 200
+    assert dict(reply.headers)["Location"] == f"/v1/agents/helper/chat/{answer['run']}"
+    assert (answer["state"], answer["ended"], answer["messages"]) == ("done", "answered", ["One.", "Two."])
+    [call] = answer["tool_calls"]
+    assert (call["name"], call["status"]) == ("memory_append", "ok")
+    assert answer["usage"]["calls"] == 2
+    assert answer["thread"] == (await talk.agent.main(talk.user_id)).id
 
 
-async def test_an_answer_is_read_in_one_transaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_answer_is_read_in_one_transaction(talk: Talking, monkeypatch: pytest.MonkeyPatch) -> None:
     """So its parts are of one moment, and it is answered soon."""
-    with ScriptedModel(says("One.", memory_append={"label": "human", "content": "Ada"}), says("Two.")) as model:
-        async with talking(tmp_path, program(model)) as talk:
-            _, turn = await talk.json(await talk.token(), "POST", CHAT, HELLO)
-            context = talk.agent.app.contexts.tool(OWNER_CALLER)
-            read = Mock(wraps=context.database.read)
-            monkeypatch.setattr(context.database, "read", read)
-            assert (await answer_of(context, turn["run"], OWNER)).json() == turn
-            assert read.call_count == 1
+    talk.model.replies[:] = [says("One.", memory_append={"label": "human", "content": "Ada"}), says("Two.")]
+    _, turn = await talk.json(await talk.token(), "POST", CHAT, HELLO)
+    context = talk.agent.app.contexts.tool(OWNER_CALLER)
+    read = Mock(wraps=context.database.read)
+    monkeypatch.setattr(context.database, "read", read)
+    assert (await answer_of(context, turn["run"], talk.user_id)).json() == turn
+    assert read.call_count == 1
 
 
 async def test_an_answer_without_calls_is_told_without_a_read_as_it_is_read_later(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    talk: Talking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with ScriptedModel(says("One.", "Two.")) as model:
-        async with talking(tmp_path, program(model)) as talk:
-            token = await talk.token()
-            with monkeypatch.context() as patch:
-                patch.delattr("runtime.tools.agent.chat.answer_of")
-                _, turn = await talk.json(token, "POST", CHAT, HELLO)
-            assert (turn["ended"], turn["messages"], turn["usage"]["calls"]) == ("answered", ["One.", "Two."], 1)
-            assert (await talk.json(token, "GET", f"{CHAT}/{turn['run']}"))[1] == turn
+    talk.model.replies[:] = [says("One.", "Two.")]
+    token = await talk.token()
+    with monkeypatch.context() as patch:
+        patch.delattr("runtime.tools.agent.chat.answer_of")
+        _, turn = await talk.json(token, "POST", CHAT, HELLO)
+    assert (turn["ended"], turn["messages"], turn["usage"]["calls"]) == ("answered", ["One.", "Two."], 1)
+    assert (await talk.json(token, "GET", f"{CHAT}/{turn['run']}"))[1] == turn
 
 
-async def test_a_stream_tells_each_step_and_its_end(tmp_path: Path) -> None:
-    with ScriptedModel(says("One.", memory_append={"label": "human", "content": "Ada"}), says("Two.")) as model:
-        async with talking(tmp_path, program(model)) as talk:
-            token = await talk.token()
-            async with talk.stream(token, CHAT, HELLO) as (reply, events):
-                found = [event async for event in events]
-            run = dict(reply.headers)["Location"].rpartition("/")[2]
-            assert (reply.status, reply.content_type) == (200, EVENTS)
-            told = [(event.name, event.data.get("step"), event.data.get("state")) for event in found]
-            assert told == [
-                ("agent.typing", 1, None),
-                ("agent.message", 1, None),
-                ("agent.tool", 1, "started"),
-                ("agent.tool", 1, "ok"),
-                ("agent.typing", 2, None),
-                ("agent.message", 2, None),
-                ("agent.done", None, None),
-            ]
-            assert {event.data["run"] for event in found} == {run}
-            assert [int(event.id or 0) for event in found] == list(range(1, 8))
-            assert [event.data["messages"] for event in found if event.name == "agent.message"] == [["One."], ["Two."]]
-            last = found[-1].data
-            assert (last["total_steps"], last["total_messages"], last["ended"]) == (2, 2, "answered")
-            assert last["usage"]["calls"] == 2
-            # The same from the log, and from any place in it.
-            assert await talk.follow(token, f"{CHAT}/{run}") == found
-            for event in found[:-1]:
-                assert await talk.follow(token, f"{CHAT}/{run}", last=event.id) == found[found.index(event) + 1 :]
+async def test_a_stream_tells_each_step_and_its_end(talk: Talking) -> None:
+    talk.model.replies[:] = [says("One.", memory_append={"label": "human", "content": "Ada"}), says("Two.")]
+    token = await talk.token()
+    async with talk.stream(token, CHAT, HELLO) as (reply, events):
+        found = [event async for event in events]
+    run = dict(reply.headers)["Location"].rpartition("/")[2]
+    assert (reply.status, reply.content_type) == (200, EVENTS)
+    told = [(event.name, event.data.get("step"), event.data.get("state")) for event in found]
+    assert told == [
+        ("agent.typing", 1, None),
+        ("agent.message", 1, None),
+        ("agent.tool", 1, "started"),
+        ("agent.tool", 1, "ok"),
+        ("agent.typing", 2, None),
+        ("agent.message", 2, None),
+        ("agent.done", None, None),
+    ]
+    assert {event.data["run"] for event in found} == {run}
+    assert [int(event.id or 0) for event in found] == list(range(1, 8))
+    assert [event.data["messages"] for event in found if event.name == "agent.message"] == [["One."], ["Two."]]
+    last = found[-1].data
+    assert (last["total_steps"], last["total_messages"], last["ended"]) == (2, 2, "answered")
+    assert last["usage"]["calls"] == 2
+    # The same from the log, and from any place in it.
+    assert await talk.follow(token, f"{CHAT}/{run}") == found
+    for event in found[:-1]:
+        assert await talk.follow(token, f"{CHAT}/{run}", last=event.id) == found[found.index(event) + 1 :]
 
 
-async def test_parts_of_messages_come_before_their_message_for_who_asks(tmp_path: Path) -> None:
+async def test_parts_of_messages_come_before_their_message_for_who_asks(talk: Talking) -> None:
     texts = ["The first of two messages.", "And this is the second one."]
-    with ScriptedModel(says(*texts, memory_append={"label": "human", "content": "Ada"}), says("Bye.")) as model:
-        async with talking(tmp_path, program(model)) as talk:
-            token = await talk.token()
-            found = await talk.follow(token, CHAT, HELLO, query="deltas=true")
-            parts = [event for event in found if event.name == "agent.delta"]
-            assert [
-                "".join(e.data["text"] for e in parts if e.data["message"] == n and e.data["step"] == 1) for n in (0, 1)
-            ] == texts
-            assert {event.id for event in parts} == {None}
-            names = [event.name for event in found]
-            assert [name for place, name in enumerate(names) if place == 0 or names[place - 1] != name] == [
-                *("agent.typing", "agent.delta", "agent.message", "agent.tool"),
-                *("agent.typing", "agent.delta", "agent.message", "agent.done"),
-            ]
-            assert "agent.delta" not in [event.name for event in await talk.follow(token, CHAT, HELLO)]
-            assert (await talk.json(token, "POST", CHAT, HELLO, query="deltas=yes"))[0] == 400
+    talk.model.replies[:] = [says(*texts, memory_append={"label": "human", "content": "Ada"}), says("Bye.")]
+    token = await talk.token()
+    found = await talk.follow(token, CHAT, HELLO, query="deltas=true")
+    parts = [event for event in found if event.name == "agent.delta"]
+    assert [
+        "".join(e.data["text"] for e in parts if e.data["message"] == n and e.data["step"] == 1) for n in (0, 1)
+    ] == texts
+    assert {event.id for event in parts} == {None}
+    names = [event.name for event in found]
+    assert [name for place, name in enumerate(names) if place == 0 or names[place - 1] != name] == [
+        *("agent.typing", "agent.delta", "agent.message", "agent.tool"),
+        *("agent.typing", "agent.delta", "agent.message", "agent.done"),
+    ]
+    assert "agent.delta" not in [event.name for event in await talk.follow(token, CHAT, HELLO)]
+    assert (await talk.json(token, "POST", CHAT, HELLO, query="deltas=yes"))[0] == 400
 
 
 @pytest.mark.parametrize(
@@ -147,12 +143,11 @@ async def test_parts_of_messages_come_before_their_message_for_who_asks(tmp_path
         ),
     ],
 )
-async def test_input_is_a_text_or_items(tmp_path: Path, given: Any, text: str) -> None:
-    with ScriptedModel(says("Hi.")) as model:
-        async with talking(tmp_path, program(model)) as talk:
-            status, _ = await talk.json(await talk.token(), "POST", CHAT, {"input": given})
-            assert status == 200
-            assert (await talk.agent.messages())[0].text == text
+async def test_input_is_a_text_or_items(talk: Talking, given: Any, text: str) -> None:
+    talk.model.replies[:] = [says("Hi.")]
+    status, _ = await talk.json(await talk.token(), "POST", CHAT, {"input": given})
+    assert status == 200
+    assert (await talk.messages())[0].text == text
 
 
 REFUSED: list[tuple[dict[str, Any], str, str]] = [
@@ -181,51 +176,48 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
 ]
 
 
-async def test_what_is_not_supported_is_said_with_its_place_and_starts_nothing(tmp_path: Path) -> None:
-    with ScriptedModel(says("Hi.")) as model:
-        async with talking(tmp_path, program(model)) as talk:
-            token = await talk.token()
-            for body, pointer, what in REFUSED:
-                status, problem = await talk.json(token, "POST", CHAT, body)
-                assert status == 422, (body, problem)
-                told = [(each["pointer"], each["detail"]) for each in problem.get("errors", ())]
-                known = told if pointer else [("", problem["detail"])]
-                assert any(where == pointer and what in detail for where, detail in known), (body, problem)
-                # The same for who wants a stream, which does not wait.
-                if pointer != "/wait":
-                    assert (await talk.ask(token, "POST", CHAT, body, accept=EVENTS)).status == 422
-            assert model.bodies == []
-            assert await talk.agent.messages() == []
+async def test_what_is_not_supported_is_said_with_its_place_and_starts_nothing(talk: Talking) -> None:
+    talk.model.replies[:] = [says("Hi.")]
+    token = await talk.token()
+    for body, pointer, what in REFUSED:
+        status, problem = await talk.json(token, "POST", CHAT, body)
+        assert status == 422, (body, problem)
+        told = [(each["pointer"], each["detail"]) for each in problem.get("errors", ())]
+        known = told if pointer else [("", problem["detail"])]
+        assert any(where == pointer and what in detail for where, detail in known), (body, problem)
+        # The same for who wants a stream, which does not wait.
+        if pointer != "/wait":
+            assert (await talk.ask(token, "POST", CHAT, body, accept=EVENTS)).status == 422
+    assert talk.model.bodies == []
+    assert await talk.messages() == []
 
 
-async def test_metadata_is_stored_sealed_with_the_message_and_no_model_sees_it(tmp_path: Path) -> None:
-    with ScriptedModel(says("Hi.")) as model:
-        async with talking(tmp_path, program(model)) as talk:
-            token = await talk.token()
-            given = {**HELLO, "metadata": {"channel": "a-web-page"}}
-            _, turn = await talk.json(token, "POST", CHAT, given)
-            _, page = await talk.json(token, "GET", f"/v1/agent/conversations/{turn['thread']}/items")
-            assert [item["metadata"] for item in page["data"]] == [{}, {"channel": "a-web-page"}]
-            first = (await talk.agent.messages())[0]
-            assert first.parts == (TextPart("Hello", {"channel": "a-web-page"}),)
-            assert first.text == "Hello"
-            assert "a-web-page" not in json.dumps(model.bodies)
+async def test_metadata_is_stored_sealed_with_the_message_and_no_model_sees_it(talk: Talking) -> None:
+    talk.model.replies[:] = [says("Hi.")]
+    token = await talk.token()
+    given = {**HELLO, "metadata": {"channel": "a-web-page"}}
+    _, turn = await talk.json(token, "POST", CHAT, given)
+    _, page = await talk.json(token, "GET", f"/v1/agent/conversations/{turn['thread']}/items")
+    assert [item["metadata"] for item in page["data"]] == [{}, {"channel": "a-web-page"}]
+    first = (await talk.messages())[0]
+    assert first.parts == (TextPart("Hello", {"channel": "a-web-page"}),)
+    assert first.text == "Hello"
+    assert "a-web-page" not in json.dumps(talk.model.bodies)
 
 
-async def test_a_subject_has_its_own_thread_and_memory_with_every_agent(tmp_path: Path) -> None:
+async def test_a_subject_has_its_own_thread_and_memory_with_every_agent(talk: Talking) -> None:
     remembers = says(memory_append={"label": "human", "content": "Likes tea."})
-    with ScriptedModel(remembers, says("Noted."), says("Hi.")) as model:
-        async with talking(tmp_path, program(model)) as talk:
-            token = await talk.token()
-            _, first = await talk.json(token, "POST", CHAT, {**HELLO, "subject": "customer 7"})
-            _, again = await talk.json(token, "POST", CHAT, {**HELLO, "subject": "customer 7"})
-            _, other = await talk.json(token, "POST", CHAT, {**HELLO, "subject": "customer 8"})
-            _, main = await talk.json(token, "POST", CHAT, HELLO)
-            assert first["thread"] == again["thread"]
-            assert len({first["thread"], other["thread"], main["thread"]}) == 3
-            assert await talk.agent.block(subject="customer 7") == "Likes tea."
-            assert await talk.agent.block() == ""
-            assert ["Likes tea." in model.texts(number) for number in (2, 3, 4)] == [True, False, False]
+    talk.model.replies[:] = [remembers, says("Noted."), says("Hi.")]
+    token = await talk.token()
+    _, first = await talk.json(token, "POST", CHAT, {**HELLO, "subject": "customer 7"})
+    _, again = await talk.json(token, "POST", CHAT, {**HELLO, "subject": "customer 7"})
+    _, other = await talk.json(token, "POST", CHAT, {**HELLO, "subject": "customer 8"})
+    _, main = await talk.json(token, "POST", CHAT, HELLO)
+    assert first["thread"] == again["thread"]
+    assert len({first["thread"], other["thread"], main["thread"]}) == 3
+    assert await talk.agent.block(subject="customer 7", user_id=talk.user_id) == "Likes tea."
+    assert await talk.agent.block(user_id=talk.user_id) == ""
+    assert ["Likes tea." in talk.model.texts(number) for number in (2, 3, 4)] == [True, False, False]
 
 
 async def test_only_threads_and_runs_of_the_caller_exist(tmp_path: Path) -> None:
@@ -270,100 +262,94 @@ async def test_without_a_main_agent_the_path_says_what_to_do(tmp_path: Path) -> 
         assert (await talk.json(token, "POST", "/v1/agents/nobody/chat", HELLO))[0] == 404
 
 
-async def test_looking_needs_read_and_talking_write(tmp_path: Path) -> None:
-    with ScriptedModel(says("Hi.")) as model:
-        async with talking(tmp_path, program(model)) as talk:
-            reads, writes = await talk.token("owner", "read"), await talk.token()
-            _, turn = await talk.json(writes, "POST", CHAT, HELLO)
-            run = f"{CHAT}/{turn['run']}"
-            statuses = [
-                (await talk.json(reads, method, path, body))[0]
-                for method, path, body in (
-                    ("POST", CHAT, HELLO),
-                    ("POST", f"{run}/cancel", None),
-                    ("GET", run, None),
-                    ("GET", "/v1/agent/events", None),
-                )
-            ]
-            assert statuses == [403, 403, 200, 200]
+async def test_looking_needs_read_and_talking_write(talk: Talking) -> None:
+    talk.model.replies[:] = [says("Hi.")]
+    reads, writes = await talk.token("owner", "read"), await talk.token()
+    _, turn = await talk.json(writes, "POST", CHAT, HELLO)
+    run = f"{CHAT}/{turn['run']}"
+    statuses = [
+        (await talk.json(reads, method, path, body))[0]
+        for method, path, body in (
+            ("POST", CHAT, HELLO),
+            ("POST", f"{run}/cancel", None),
+            ("GET", run, None),
+            ("GET", "/v1/agent/events", None),
+        )
+    ]
+    assert statuses == [403, 403, 200, 200]
 
 
-async def test_a_run_that_goes_on_is_answered_202_and_waited_for_later(tmp_path: Path) -> None:
+async def test_a_run_that_goes_on_is_answered_202_and_waited_for_later(talk: Talking) -> None:
     held = Held()
-    with ScriptedModel(held) as model:
-        async with talking(tmp_path, program(model)) as talk:
-            token = await talk.token()
-            reply = await talk.ask(token, "POST", CHAT, {**HELLO, "wait": 0})
-            turn, location = json.loads(reply.body), dict(reply.headers)["Location"]
-            assert (reply.status, turn["ended"], turn["messages"]) == (202, None, [])
-            await held.is_asked()
-            assert (await talk.json(token, "GET", location))[1]["state"] == "running"
-            waiting = asyncio.create_task(talk.json(token, "GET", location, query="wait=60"))
-            held.going_on.set()
-            assert (await waiting)[1]["ended"] == "answered"
+    talk.model.replies[:] = [held]
+    token = await talk.token()
+    reply = await talk.ask(token, "POST", CHAT, {**HELLO, "wait": 0})
+    turn, location = json.loads(reply.body), dict(reply.headers)["Location"]
+    assert (reply.status, turn["ended"], turn["messages"]) == (202, None, [])
+    await held.is_asked()
+    assert (await talk.json(token, "GET", location))[1]["state"] == "running"
+    waiting = asyncio.create_task(talk.json(token, "GET", location, query="wait=60"))
+    held.going_on.set()
+    assert (await waiting)[1]["ended"] == "answered"
 
 
-async def test_a_client_that_goes_away_cancels_nothing(tmp_path: Path) -> None:
+async def test_a_client_that_goes_away_cancels_nothing(talk: Talking) -> None:
     held = Held()
-    with ScriptedModel(held) as model:
-        async with talking(tmp_path, program(model)) as talk:
-            token = await talk.token()
-            async with talk.stream(token, CHAT, HELLO) as (reply, events):
-                await until(events, is_named("agent.typing"))
-            waiting = asyncio.create_task(talk.ask(token, "POST", CHAT, HELLO))
-            await held.is_asked()
-            waiting.cancel()
-            held.going_on.set()
-            location = dict(reply.headers)["Location"]
-            assert (await talk.follow(token, location))[-1].data["ended"] == "answered"
+    talk.model.replies[:] = [held]
+    token = await talk.token()
+    async with talk.stream(token, CHAT, HELLO) as (reply, events):
+        await until(events, is_named("agent.typing"))
+    waiting = asyncio.create_task(talk.ask(token, "POST", CHAT, HELLO))
+    await held.is_asked()
+    waiting.cancel()
+    held.going_on.set()
+    location = dict(reply.headers)["Location"]
+    assert (await talk.follow(token, location))[-1].data["ended"] == "answered"
 
 
 @pytest.mark.parametrize("asked", [False, True])
-async def test_a_run_can_be_cancelled(tmp_path: Path, asked: bool) -> None:
+async def test_a_run_can_be_cancelled(talk: Talking, asked: bool) -> None:
     held = Held()
-    with ScriptedModel(held) as model:
-        async with talking(tmp_path, program(model)) as talk:
-            token = await talk.token()
-            async with talk.stream(token, CHAT, HELLO) as (reply, events):
-                await held.is_asked()
-                location = dict(reply.headers)["Location"]
-                if not asked:
-                    # Of a run that waits for its thread.
-                    _, turn = await talk.json(token, "POST", CHAT, {**HELLO, "wait": 0})
-                    location = f"{CHAT}/{turn['run']}"
-                status, cancelled = await talk.json(token, "POST", f"{location}/cancel")
-                assert (status, cancelled["state"]) == (200, "running" if asked else "cancelled")
-                found = await talk.follow(token, location) if not asked else await until(events, is_named("agent.done"))
-                assert found[-1].data["ended"] == "cancelled"
-            held.going_on.set()
-            assert (await talk.json(token, "GET", location))[1]["ended"] == "cancelled"
-            again, problem = await talk.json(token, "POST", f"{location}/cancel")
-            assert again in (200, 409), problem
+    talk.model.replies[:] = [held]
+    token = await talk.token()
+    async with talk.stream(token, CHAT, HELLO) as (reply, events):
+        await held.is_asked()
+        location = dict(reply.headers)["Location"]
+        if not asked:
+            # Of a run that waits for its thread.
+            _, turn = await talk.json(token, "POST", CHAT, {**HELLO, "wait": 0})
+            location = f"{CHAT}/{turn['run']}"
+        status, cancelled = await talk.json(token, "POST", f"{location}/cancel")
+        assert (status, cancelled["state"]) == (200, "running" if asked else "cancelled")
+        found = await talk.follow(token, location) if not asked else await until(events, is_named("agent.done"))
+        assert found[-1].data["ended"] == "cancelled"
+    held.going_on.set()
+    assert (await talk.json(token, "GET", location))[1]["ended"] == "cancelled"
+    again, problem = await talk.json(token, "POST", f"{location}/cancel")
+    assert again in (200, 409), problem
 
 
-async def test_a_run_that_fails_ends_its_stream_with_a_problem(tmp_path: Path) -> None:
+async def test_a_run_that_fails_ends_its_stream_with_a_problem(talk: Talking) -> None:
     schema = json.loads(describe())["components"]["schemas"]["Problem"]
-    with ScriptedModel(401) as model:
-        async with talking(tmp_path, program(model)) as talk:
-            token = await talk.token()
-            found = await talk.follow(token, CHAT, HELLO)
-            assert [event.name for event in found] == ["agent.typing", "agent.error"]
-            problem = found[-1].data["problem"]
-            Draft202012Validator(schema).validate(problem)
-            assert problem["type"].endswith(":run_failed")
-            assert "401" in problem["detail"] or "key" in problem["detail"]
-            status, turn = await talk.json(token, "POST", CHAT, HELLO)
-            assert (status, turn["ended"], turn["error"]) == (200, "failed", problem["detail"])
+    talk.model.replies[:] = [401]
+    token = await talk.token()
+    found = await talk.follow(token, CHAT, HELLO)
+    assert [event.name for event in found] == ["agent.typing", "agent.error"]
+    problem = found[-1].data["problem"]
+    Draft202012Validator(schema).validate(problem)
+    assert problem["type"].endswith(":run_failed")
+    assert "401" in problem["detail"] or "key" in problem["detail"]
+    status, turn = await talk.json(token, "POST", CHAT, HELLO)
+    assert (status, turn["ended"], turn["error"]) == (200, "failed", problem["detail"])
 
 
-async def test_the_examples_of_the_description_are_answered(tmp_path: Path) -> None:
-    with ScriptedModel(says("Hi.")) as model:
-        async with talking(tmp_path, program(model)) as talk:
-            token = await talk.token()
-            run = (await talk.json(token, "POST", CHAT, HELLO))[1]["run"]
-            for row in ENDPOINTS:
-                if row.tool.function.__module__ in ("runtime.tools.agent.chat", "runtime.tools.agent.events"):
-                    await _example_is_answered(talk, token, row, run)
+async def test_the_examples_of_the_description_are_answered(talk: Talking) -> None:
+    talk.model.replies[:] = [says("Hi.")]
+    token = await talk.token()
+    run = (await talk.json(token, "POST", CHAT, HELLO))[1]["run"]
+    for row in ENDPOINTS:
+        if row.tool.function.__module__ in ("runtime.tools.agent.chat", "runtime.tools.agent.events"):
+            await _example_is_answered(talk, token, row, run)
 
 
 async def _example_is_answered(talk: Talking, token: str, row: Any, run: str) -> None:

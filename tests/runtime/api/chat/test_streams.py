@@ -30,92 +30,89 @@ from tests.runtime.api.chat.talking import CHAT, EVENTS, Talking, is_named, talk
 from tests.runtime.api.chat.test_chat import HELLO, UNKNOWN, Held
 from tests.runtime.webhooks.candidates import rows
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 FEED = "/v1/agent/events"
 
 
-async def test_the_feed_tells_what_happens_in_all_runs_also_of_deliveries(tmp_path: Path) -> None:
-    with ScriptedModel(says("Hi.")) as model:
-        async with talking(tmp_path, program(model)) as talk:
-            token = await talk.token("owner", "read")
-            async with (
-                talk.stream(token, FEED) as (_, first),
-                talk.stream(token, "/v1/agents/helper/events") as (_, second),
-            ):
-                await talk.agent.deliver({"number": 1})
-                found = [await until(events, is_named("agent.done")) for events in (first, second)]
-            assert found[0] == found[1]
-            # An id to go on from, before anything has happened.
-            assert [event.name for event in found[0]] == ["", "agent.typing", "agent.message", "agent.done"]
-            assert found[0][0].id == "0"
-            assert {event.data["agent"] for event in found[0][1:]} == {"helper"}
+async def test_the_feed_tells_what_happens_in_all_runs_also_of_deliveries(talk: Talking) -> None:
+    talk.model.replies[:] = [says("Hi.")]
+    token = await talk.token("owner", "read")
+    async with (
+        talk.stream(token, FEED) as (_, first),
+        talk.stream(token, "/v1/agents/helper/events") as (_, second),
+    ):
+        await talk.agent.deliver({"number": 1}, talk.user_id)
+        found = [await until(events, is_named("agent.done")) for events in (first, second)]
+    assert found[0] == found[1]
+    # An id to go on from, before anything has happened.
+    assert [event.name for event in found[0]] == ["", "agent.typing", "agent.message", "agent.done"]
+    assert found[0][0].id == "0"
+    assert {event.data["agent"] for event in found[0][1:]} == {"helper"}
 
 
-async def test_the_feed_goes_on_after_an_id_and_misses_nothing_between_two_connections(tmp_path: Path) -> None:
-    with ScriptedModel(says("Hi.")) as model:
-        async with talking(tmp_path, program(model)) as talk:
-            token = await talk.token()
-            async with talk.stream(token, FEED) as (_, events):
-                [start] = await until(events, lambda event: event.id is not None)
-            for _ in range(3):
-                await talk.agent.ask("Hello")
-            async with talk.stream(token, FEED, last=start.id) as (_, events):
-                seen = [await anext(events) for _ in range(5)]
-            async with talk.stream(token, FEED, last=seen[-1].id) as (_, events):
-                seen += [await anext(events) for _ in range(6)]
-            names = ["agent.typing", "agent.message", "agent.done"]
-            assert [event.name for event in seen if event.name] == names * 3
-            async with talk.stream(token, FEED, query="after=0") as (_, events):
-                assert [(await anext(events)).name for _ in range(4)] == ["", *names]
-            _, page = await talk.json(token, "GET", FEED, query="limit=4")
-            assert ([each["event"] for each in page["events"]], page["next"]) == ([*names, names[0]], 4)
-            _, page = await talk.json(token, "GET", FEED, query="after=4")
-            assert len(page["events"]) == 5
+async def test_the_feed_goes_on_after_an_id_and_misses_nothing_between_two_connections(talk: Talking) -> None:
+    talk.model.replies[:] = [says("Hi.")]
+    token = await talk.token()
+    async with talk.stream(token, FEED) as (_, events):
+        [start] = await until(events, lambda event: event.id is not None)
+    for _ in range(3):
+        await talk.agent.ask("Hello", user_id=talk.user_id)
+    async with talk.stream(token, FEED, last=start.id) as (_, events):
+        seen = [await anext(events) for _ in range(5)]
+    async with talk.stream(token, FEED, last=seen[-1].id) as (_, events):
+        seen += [await anext(events) for _ in range(6)]
+    names = ["agent.typing", "agent.message", "agent.done"]
+    assert [event.name for event in seen if event.name] == names * 3
+    async with talk.stream(token, FEED, query="after=0") as (_, events):
+        assert [(await anext(events)).name for _ in range(4)] == ["", *names]
+    _, page = await talk.json(token, "GET", FEED, query="limit=4")
+    assert ([each["event"] for each in page["events"]], page["next"]) == ([*names, names[0]], 4)
+    _, page = await talk.json(token, "GET", FEED, query="after=4")
+    assert len(page["events"]) == 5
 
 
-async def test_a_broken_last_event_id_begins_with_the_oldest_and_a_note(tmp_path: Path) -> None:
-    with ScriptedModel(says("Hi.")) as model:
-        async with talking(tmp_path, program(model)) as talk:
-            token = await talk.token()
-            run = (await talk.json(token, "POST", CHAT, HELLO))[1]["run"]
-            whole = await talk.follow(token, f"{CHAT}/{run}")
-            for last in ("x", "-1", "1.5", "９", "10000000000", "9" * 40, "1 OR 1=1"):
-                note, *rest = await talk.follow(token, f"{CHAT}/{run}", last=last)
-                assert (note.name, note.data["run"], note.id) == ("agent.note", run, None)
-                assert "Last-Event-ID" in note.data["detail"]
-                assert rest == whole
-                async with talk.stream(token, FEED, last=last) as (_, events):
-                    found = await until(events, is_named("agent.done"))
-                assert [event.name for event in found] == ["", "agent.note", *(event.name for event in whole)]
+async def test_a_broken_last_event_id_begins_with_the_oldest_and_a_note(talk: Talking) -> None:
+    talk.model.replies[:] = [says("Hi.")]
+    token = await talk.token()
+    run = (await talk.json(token, "POST", CHAT, HELLO))[1]["run"]
+    whole = await talk.follow(token, f"{CHAT}/{run}")
+    for last in ("x", "-1", "1.5", "９", "10000000000", "9" * 40, "1 OR 1=1"):
+        note, *rest = await talk.follow(token, f"{CHAT}/{run}", last=last)
+        assert (note.name, note.data["run"], note.id) == ("agent.note", run, None)
+        assert "Last-Event-ID" in note.data["detail"]
+        assert rest == whole
+        async with talk.stream(token, FEED, last=last) as (_, events):
+            found = await until(events, is_named("agent.done"))
+        assert [event.name for event in found] == ["", "agent.note", *(event.name for event in whole)]
 
 
-async def test_the_ids_of_another_user_show_nothing_of_theirs(tmp_path: Path) -> None:
-    with ScriptedModel(says("Hi.")) as model:
-        async with talking(tmp_path, program(model)) as talk:
-            ada, bob = await talk.token("ada"), await talk.token("bob")
-            for _ in range(3):
-                await talk.json(ada, "POST", CHAT, HELLO)
-            mine = (await talk.json(bob, "POST", CHAT, HELLO))[1]["run"]
-            for last in ("1", "2", "8"):
-                async with talk.stream(bob, FEED, last=last) as (_, events):
-                    found = await until(events, is_named("agent.done")) if last != "3" else []
-                assert {event.data["run"] for event in found if event.id and event.name} == {mine}
+async def test_the_ids_of_another_user_show_nothing_of_theirs(talk: Talking) -> None:
+    talk.model.replies[:] = [says("Hi.")]
+    ada, bob = await talk.token("ada"), await talk.token("bob")
+    for _ in range(3):
+        await talk.json(ada, "POST", CHAT, HELLO)
+    mine = (await talk.json(bob, "POST", CHAT, HELLO))[1]["run"]
+    for last in ("1", "2", "8"):
+        async with talk.stream(bob, FEED, last=last) as (_, events):
+            found = await until(events, is_named("agent.done")) if last != "3" else []
+        assert {event.data["run"] for event in found if event.id and event.name} == {mine}
 
 
-async def test_who_comes_too_late_for_some_events_is_told(tmp_path: Path) -> None:
-    with ScriptedModel(says("Hi.")) as model:
-        async with talking(tmp_path, program(model)) as talk:
-            token = await talk.token()
-            run = (await talk.json(token, "POST", CHAT, HELLO))[1]["run"]
-            await _forget(talk, 2)
-            async with talk.stream(token, FEED, last="1") as (_, events):
-                _, note, done = [await anext(events) for _ in range(3)]
-            assert (note.name, "events after 1 are not kept" in note.data["detail"]) == ("agent.note", True)
-            assert done.name == "agent.done"
-            await _forget(talk, 3)
-            # A run whose events are all gone ends its stream as well.
-            [last] = await talk.follow(token, f"{CHAT}/{run}")
-            assert (last.name, last.id, last.data["run"]) == ("agent.done", None, run)
-            assert (last.data["total_steps"], last.data["total_messages"], last.data["ended"]) == (1, 1, "answered")
+async def test_who_comes_too_late_for_some_events_is_told(talk: Talking) -> None:
+    talk.model.replies[:] = [says("Hi.")]
+    token = await talk.token()
+    run = (await talk.json(token, "POST", CHAT, HELLO))[1]["run"]
+    await _forget(talk, 2)
+    async with talk.stream(token, FEED, last="1") as (_, events):
+        _, note, done = [await anext(events) for _ in range(3)]
+    assert (note.name, "events after 1 are not kept" in note.data["detail"]) == ("agent.note", True)
+    assert done.name == "agent.done"
+    await _forget(talk, 3)
+    # A run whose events are all gone ends its stream as well.
+    [last] = await talk.follow(token, f"{CHAT}/{run}")
+    assert (last.name, last.id, last.data["run"]) == ("agent.done", None, run)
+    assert (last.data["total_steps"], last.data["total_messages"], last.data["ended"]) == (1, 1, "answered")
 
 
 async def _forget(talk: Talking, until_number: int) -> None:
@@ -124,21 +121,20 @@ async def _forget(talk: Talking, until_number: int) -> None:
 
 
 @repeated("rounds", 15, 300)
-async def test_there_is_no_gap_between_the_log_and_what_is_live(tmp_path: Path, rounds: int) -> None:
+async def test_there_is_no_gap_between_the_log_and_what_is_live(talk: Talking, rounds: int) -> None:
     """The stream is opened at any moment of the run."""
-    with ScriptedModel(says("One.", memory_append={"label": "human", "content": "Ada"}), says("Two.")) as model:
-        replies = list(model.replies)
-        async with talking(tmp_path, program(model)) as talk:
-            token = await talk.token()
-            for number in range(rounds):
-                model.replies[:] = replies
-                _, turn = await talk.json(token, "POST", CHAT, {**HELLO, "wait": 0})
-                await asyncio.sleep(number / rounds * 0.1)
-                found = await talk.follow(token, f"{CHAT}/{turn['run']}")
-                assert [event.name for event in found] == [
-                    *("agent.typing", "agent.message", "agent.tool", "agent.tool"),
-                    *("agent.typing", "agent.message", "agent.done"),
-                ]
+    talk.model.replies[:] = [says("One.", memory_append={"label": "human", "content": "Ada"}), says("Two.")]
+    replies = list(talk.model.replies)
+    token = await talk.token()
+    for number in range(rounds):
+        talk.model.replies[:] = replies
+        _, turn = await talk.json(token, "POST", CHAT, {**HELLO, "wait": 0})
+        await asyncio.sleep(number / rounds * 0.1)
+        found = await talk.follow(token, f"{CHAT}/{turn['run']}")
+        assert [event.name for event in found] == [
+            *("agent.typing", "agent.message", "agent.tool", "agent.tool"),
+            *("agent.typing", "agent.message", "agent.done"),
+        ]
 
 
 async def test_a_turn_that_waits_for_its_agent_ends_the_stream(tmp_path: Path) -> None:
@@ -158,34 +154,30 @@ async def test_a_turn_that_waits_for_its_agent_ends_the_stream(tmp_path: Path) -
             assert (last.name, "helper is not declared" in last.data["problem"]["detail"]) == ("agent.error", True)
 
 
-async def test_a_client_that_has_the_last_event_of_a_run_is_told_not_to_connect_again(tmp_path: Path) -> None:
-    with ScriptedModel(says("Hi.")) as model:
-        async with talking(tmp_path, program(model)) as talk:
-            token = await talk.token()
-            run = (await talk.json(token, "POST", CHAT, HELLO))[1]["run"]
-            whole = await talk.follow(token, f"{CHAT}/{run}")
-            reply = await talk.ask(token, "GET", f"{CHAT}/{run}", accept=EVENTS, last=whole[-1].id)
-            assert (reply.status, reply.content_type, reply.body, reply.stream) == (204, None, b"", None)
-            assert await talk.follow(token, f"{CHAT}/{run}", last=whole[-2].id) == whole[-1:]
-            # It holds no place of the token, and another run of it is followed on.
-            assert (await talk.ask(token, "GET", f"{CHAT}/{run}", last=whole[-1].id)).status == 200
-            more = (await talk.json(token, "POST", CHAT, HELLO))[1]["run"]
-            assert [event.name for event in await talk.follow(token, f"{CHAT}/{more}", last=whole[-1].id)][
-                -1
-            ] == "agent.done"
+async def test_a_client_that_has_the_last_event_of_a_run_is_told_not_to_connect_again(talk: Talking) -> None:
+    talk.model.replies[:] = [says("Hi.")]
+    token = await talk.token()
+    run = (await talk.json(token, "POST", CHAT, HELLO))[1]["run"]
+    whole = await talk.follow(token, f"{CHAT}/{run}")
+    reply = await talk.ask(token, "GET", f"{CHAT}/{run}", accept=EVENTS, last=whole[-1].id)
+    assert (reply.status, reply.content_type, reply.body, reply.stream) == (204, None, b"", None)
+    assert await talk.follow(token, f"{CHAT}/{run}", last=whole[-2].id) == whole[-1:]
+    # It holds no place of the token, and another run of it is followed on.
+    assert (await talk.ask(token, "GET", f"{CHAT}/{run}", last=whole[-1].id)).status == 200
+    more = (await talk.json(token, "POST", CHAT, HELLO))[1]["run"]
+    assert [event.name for event in await talk.follow(token, f"{CHAT}/{more}", last=whole[-1].id)][-1] == "agent.done"
 
 
-async def test_a_stream_of_a_run_whose_thread_is_deleted_ends(tmp_path: Path) -> None:
+async def test_a_stream_of_a_run_whose_thread_is_deleted_ends(talk: Talking) -> None:
     held = Held()
-    with ScriptedModel(held) as model:
-        async with talking(tmp_path, program(model)) as talk:
-            token = await talk.token()
-            async with talk.stream(token, CHAT, HELLO) as (_, events):
-                await held.is_asked()
-                await talk.agent.services.threads.delete(await talk.agent.main(), force=True)
-                held.going_on.set()
-                found = await until(events, is_named("agent.error"))
-            assert "deleted" in found[-1].data["problem"]["detail"]
+    talk.model.replies[:] = [held]
+    token = await talk.token()
+    async with talk.stream(token, CHAT, HELLO) as (_, events):
+        await held.is_asked()
+        await talk.agent.services.threads.delete(await talk.agent.main(talk.user_id), force=True)
+        held.going_on.set()
+        found = await until(events, is_named("agent.error"))
+    assert "deleted" in found[-1].data["problem"]["detail"]
 
 
 async def test_a_deletion_is_noticed_while_other_runs_have_events(
@@ -292,72 +284,70 @@ async def test_a_reload_does_not_wait_for_streams(tmp_path: Path) -> None:
 
 
 async def test_a_token_has_only_so_many_places_and_gets_them_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    talk: Talking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(agent_streams, "MOST_REQUESTS_OF_TOKEN", 3)
     monkeypatch.setattr(agent_streams, "MOST_REQUESTS", 4)
     held = Held()
-    with ScriptedModel(held) as model:
-        async with talking(tmp_path, program(model)) as talk:
-            ada, bob = await talk.token("ada"), await talk.token("bob")
-            async with talk.stream(ada, FEED), talk.stream(ada, CHAT, HELLO):
-                waiting = asyncio.create_task(talk.json(ada, "POST", CHAT, HELLO))
-                await held.is_asked()
-                for path, body in ((FEED, None), (CHAT, HELLO)):
-                    for accept in (None, EVENTS):
-                        reply = await talk.ask(ada, "GET" if body is None else "POST", path, body, accept=accept)
-                        assert reply.status == 429
-                        assert json.loads(reply.body)["type"].endswith(":too_many_streams")
-                        assert dict(reply.headers)["Retry-After"] == "1"
-                # A refused message was not sent.
-                assert len(await _inputs(talk)) == 2
-                async with talk.stream(bob, FEED):
-                    assert (await talk.ask(bob, "GET", FEED)).status == 429
-                held.going_on.set()
-                assert (await waiting)[0] == 200
-            assert not talk.streams._open
-            # One that fails gives its place back, too.
-            assert (await talk.ask(ada, "GET", f"{CHAT}/{UNKNOWN}", accept=EVENTS)).status == 404
-            assert not talk.streams._open
+    talk.model.replies[:] = [held]
+    ada, bob = await talk.token("ada"), await talk.token("bob")
+    async with talk.stream(ada, FEED), talk.stream(ada, CHAT, HELLO):
+        waiting = asyncio.create_task(talk.json(ada, "POST", CHAT, HELLO))
+        await held.is_asked()
+        for path, body in ((FEED, None), (CHAT, HELLO)):
+            for accept in (None, EVENTS):
+                reply = await talk.ask(ada, "GET" if body is None else "POST", path, body, accept=accept)
+                assert reply.status == 429
+                assert json.loads(reply.body)["type"].endswith(":too_many_streams")
+                assert dict(reply.headers)["Retry-After"] == "1"
+        # A refused message was not sent.
+        assert len(await _inputs(talk)) == 2
+        async with talk.stream(bob, FEED):
+            assert (await talk.ask(bob, "GET", FEED)).status == 429
+        held.going_on.set()
+        assert (await waiting)[0] == 200
+    assert not talk.streams._open
+    # One that fails gives its place back, too.
+    assert (await talk.ask(ada, "GET", f"{CHAT}/{UNKNOWN}", accept=EVENTS)).status == 404
+    assert not talk.streams._open
 
 
 async def _inputs(talk: Talking) -> list[Any]:
-    return list(await rows(talk.agent.app.state.database, inputs, "id"))
+    found = await rows(talk.agent.app.state.database, inputs)
+    return [row for row in found if row.user_id in talk.users.values()]
 
 
-async def test_a_revoked_token_ends_its_streams(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_revoked_token_ends_its_streams(talk: Talking, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(handler, "TOKEN_SECONDS", 0.0)
-    with ScriptedModel(says("Hi.")) as model:
-        async with talking(tmp_path, program(model)) as talk:
-            token = await talk.token()
-            async with asyncio.timeout(60), talk.stream(token, FEED) as (_, events):
-                await anext(events)
-                await talk.agent.app.state.tokens.revoke(token)
-                await talk.agent.ask("Hello")
-                assert [event.name async for event in events] in ([], ["agent.typing"])
+    talk.model.replies[:] = [says("Hi.")]
+    token = await talk.token()
+    async with asyncio.timeout(60), talk.stream(token, FEED) as (_, events):
+        await anext(events)
+        await talk.agent.app.state.tokens.revoke(token)
+        await talk.agent.ask("Hello", user_id=talk.user_id)
+        assert [event.name async for event in events] in ([], ["agent.typing"])
 
 
-async def test_a_stream_survives_an_outage_of_the_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_stream_survives_an_outage_of_the_database(talk: Talking, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(follower, "RETRY_SECONDS", 0.01)
     held, away = Held(), [True] * 3
-    with ScriptedModel(held) as model:
-        async with talking(tmp_path, program(model)) as talk:
-            page = EventLog.page
+    talk.model.replies[:] = [held]
+    page = EventLog.page
 
-            async def failing(log: EventLog, *given: Any, **wanted: Any) -> Any:
-                if away:
-                    away.pop()
-                    raise Unavailable("gone")
-                return await page(log, *given, **wanted)
+    async def failing(log: EventLog, *given: Any, **wanted: Any) -> Any:
+        if away:
+            away.pop()
+            raise Unavailable("gone")
+        return await page(log, *given, **wanted)
 
-            token = await talk.token()
-            _, turn = await talk.json(token, "POST", CHAT, {**HELLO, "wait": 0})
-            monkeypatch.setattr(EventLog, "page", failing)
-            async with talk.stream(token, f"{CHAT}/{turn['run']}") as (_, events):
-                await until(events, is_named("agent.typing"))
-                held.going_on.set()
-                assert (await until(events, is_named("agent.done")))[-1].data["ended"] == "answered"
-            assert away == []
+    token = await talk.token()
+    _, turn = await talk.json(token, "POST", CHAT, {**HELLO, "wait": 0})
+    monkeypatch.setattr(EventLog, "page", failing)
+    async with talk.stream(token, f"{CHAT}/{turn['run']}") as (_, events):
+        await until(events, is_named("agent.typing"))
+        held.going_on.set()
+        assert (await until(events, is_named("agent.done")))[-1].data["ended"] == "answered"
+    assert away == []
 
 
 async def test_events_cost_no_write_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -393,21 +383,20 @@ async def _writes(folder: Path, model: ScriptedModel, patch: pytest.MonkeyPatch)
         return len(counted)
 
 
-async def test_a_client_that_reads_slower_than_events_are_told_misses_none(tmp_path: Path) -> None:
+async def test_a_client_that_reads_slower_than_events_are_told_misses_none(talk: Talking) -> None:
     """More are told than are kept for it, so it reads the log."""
-    with ScriptedModel(says("Hi.")) as model:
-        async with talking(tmp_path, program(model)) as talk:
-            token, database, log = await talk.token(), talk.agent.app.state.database, talk.agent.services.event_log
-            run = (await talk.json(token, "POST", CHAT, HELLO))[1]["run"]
+    talk.model.replies[:] = [says("Hi.")]
+    token, database, log = await talk.token(), talk.agent.app.state.database, talk.agent.services.event_log
+    run = (await talk.json(token, "POST", CHAT, HELLO))[1]["run"]
 
-            def append(connection: Connection, number: int) -> None:
-                log.append(connection, RunEvent(run, "agent.message", {"step": number}))
+    def append(connection: Connection, number: int) -> None:
+        log.append(connection, RunEvent(run, "agent.message", {"step": number}))
 
-            async with talk.stream(token, FEED) as (_, events):
-                await anext(events)
-                await database.transact(lambda connection: append(connection, -1))
-                seen = [(await anext(events)).data["step"]]
-                for number in range(2 * MOST_TOLD):
-                    await database.transact(partial(append, number=number))
-                seen += [(await anext(events)).data["step"] for _ in range(2 * MOST_TOLD)]
-            assert seen == [-1, *range(2 * MOST_TOLD)]
+    async with talk.stream(token, FEED) as (_, events):
+        await anext(events)
+        await database.transact(lambda connection: append(connection, -1))
+        seen = [(await anext(events)).data["step"]]
+        for number in range(2 * MOST_TOLD):
+            await database.transact(partial(append, number=number))
+        seen += [(await anext(events)).data["step"] for _ in range(2 * MOST_TOLD)]
+    assert seen == [-1, *range(2 * MOST_TOLD)]
