@@ -6,7 +6,6 @@ import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
@@ -18,7 +17,6 @@ from runtime.memory.errors import StoreError
 from runtime.search.errors import IndexFailed
 from runtime.tools import TOOLS
 from runtime.tools.failure import CODES
-from runtime.tools.tool import LARGEST_ITEMS
 from tests.clocks import ManualClock
 from tests.conftest import KEY
 from tests.databases import with_keys
@@ -112,26 +110,6 @@ async def test_readables_are_read_by_get_alone(app: App, token: str) -> None:
     assert (await app.ask(token, "GET", "/v1/projects/%ff/tags")).status == 404
 
 
-WITHOUT_A_GOOD_TOKEN_CASES = ["/index", "/search", "/v1/tools/push", "/v1/collections", "/v1/health"]
-
-
-async def test_without_a_good_token_nothing_is_answered(app: App) -> None:
-    for path in WITHOUT_A_GOOD_TOKEN_CASES:
-        for token in (None, "symbi_wrong"):
-            assert (await app.ask(token, "POST", path, {})).status == 401
-
-
-async def test_scopes_are_those_of_the_tools(app: App) -> None:
-    reader = await app.token("ada", "read")
-    for path, body in (("/index", {"text": "x"}), ("/v1/tools/forget", {"memory_id": str(uuid4())})):
-        reply = await app.ask(reader, "POST", path, body)
-        assert reply.status == 403
-        assert told(reply)["code"] == "forbidden"
-        assert 'scope="write"' in dict(reply.headers)["WWW-Authenticate"]
-    assert (await app.ask(reader, "POST", "/search", {"query_text": "x"})).status == 200
-    assert (await app.ask(reader, "POST", "/v1/tools/memory_purge", {"agent": "reviewer"})).status == 403
-
-
 A_WRONG_PARAMETER_IS_CASES = [
     ("/search", {"query_text": "x", "limit": 0}, 422, "/limit", {"limit": 5}),
     ("/search", {"query_text": "x", "k": 0}, 422, "/k", {"limit": 5}),
@@ -180,30 +158,6 @@ async def test_a_failure_of_what_is_needed_has_its_status_and_code_and_names_no_
     assert ("Retry-After" in dict(reply.headers)) == (status == 503)
 
 
-async def test_a_search_whose_index_is_away_is_a_503(app: App, token: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    await post(app, token, "/index", text="x")
-
-    async def away(*_: object) -> Any:
-        raise IndexFailed("qdrant at 10.0.0.7 is away")
-
-    monkeypatch.setattr(app.memories["collection"].indexer.index, "authors", away)
-    reply = await app.ask(token, "POST", "/search", {"query_text": "x"})
-    assert (reply.status, told(reply)["code"]) == (503, "provider_unavailable")
-    assert "10.0.0.7" not in json.dumps(told(reply))
-    admin = await app.token("root", "admin")
-    assert "10.0.0.7" in told(await app.ask(admin, "POST", "/search", {"query_text": "x"}))["detail"]
-
-
-async def test_a_body_is_bounded_and_read_without_a_guess(app: App, token: str) -> None:
-    assert (await app.ask(token, "POST", "/index", raw=b"x" * (LARGEST_ITEMS + 1))).status == 413
-    assert (await app.ask(token, "POST", "/search", raw=b"{" + b" " * 65_536 + b"}")).status == 413
-    assert (await app.ask(token, "POST", "/index", raw=b'{"text": "a", "text": "b"}')).status == 400
-    assert (await app.ask(token, "POST", "/index", raw=b"{")).status == 400
-    assert (await app.ask(token, "POST", "/index", raw=b"{}", content_type="text/plain")).status == 415
-    assert (await app.ask(token, "POST", "/index", {"text": "x"}, query="a=b")).status == 400
-    assert (await app.ask(token, "GET", "/index")).status == 405
-
-
 async def test_half_a_character_that_was_cut_is_mended_wherever_a_text_is_taken(app: App, token: str) -> None:
     half = b'{"text": "cut \\ud83d", "tags": ["\\udc00"], "source_uri": "a:\\ud800"}'
     kept = told(await app.ask(token, "POST", "/index", raw=half))["memory_ids"][0]
@@ -211,28 +165,6 @@ async def test_half_a_character_that_was_cut_is_mended_wherever_a_text_is_taken(
     assert (item["text"], item["tags"], item["source_uri"]) == ("cut \ufffd", ["\ufffd"], "a:\ufffd")
     found = told(await app.ask(token, "POST", "/search", raw=b'{"query_text": "cut \\ud800", "tags": ["\\ud800"]}'))
     assert [hit["memory_id"] for hit in found["hits"]] == [kept]
-
-
-async def test_no_user_reaches_what_is_anothers_by_any_path(app: App, token: str) -> None:
-    kept = await post(app, token, "/index", text="The launch is codenamed Bluebird", tags=["bird"])
-    bob = await app.token("bob", "write")
-    memory_id = kept["memory_ids"][0]
-    for method, path, body in (
-        ("POST", "/search", {"query_text": "launch codenamed Bluebird"}),
-        ("GET", f"/v1/collections/items/{memory_id}", None),
-        ("PATCH", f"/v1/collections/items/{memory_id}", {"text": "mine"}),
-        ("DELETE", f"/v1/collections/items/{memory_id}", None),
-        ("GET", "/v1/collections", None),
-        ("GET", "/v1/collections/metrics", None),
-        ("GET", "/v1/projects", None),
-        ("GET", "/v1/projects/default/tags", None),
-        ("GET", "/v1/health", None),
-    ):
-        said = (await app.ask(bob, method, path, body)).body.decode()
-        assert "Bluebird" not in said.replace('"query_text":"launch codenamed Bluebird"', "")
-        assert "bird" not in said
-        assert '"ada"' not in said
-    assert (await app.ask(token, "GET", f"/v1/collections/items/{memory_id}")).status == 200
 
 
 def test_the_schema_of_a_problem_has_every_kind_and_code() -> None:

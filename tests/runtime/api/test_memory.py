@@ -16,7 +16,6 @@ from dslc.blocks.memory import Memory
 from dslc.blocks.variant import Variant
 from runtime.api.rest.handler import ApiResponse
 from runtime.database.connection import Database
-from tests.cases import each_case
 from tests.clocks import ManualClock
 from tests.conftest import KEY
 from tests.databases import with_keys
@@ -92,32 +91,6 @@ async def test_the_same_fact_is_there_already_the_second_time(app: App) -> None:
     assert (await remember(app, token, "Deploys  are on\nTuesdays"))["outcome"] == "there"
 
 
-async def test_no_user_sees_what_is_anothers(app: App) -> None:
-    ada, bob = await app.token("ada", "write"), await app.token("bob", "write")
-    kept = await remember(app, ada, SECRETIVE, tags=["launch"])
-    await remember(app, ada, "Only the planner knows of Bluebird", agent="planner")
-    mine = await remember(app, bob, "Bob likes his launch at noon")
-    for path, query in (
-        ("/search", {"agent": "reviewer", "query": "launch codenamed Bluebird"}),
-        ("/items", {"agent": "reviewer"}),
-        ("/items", {"type": "fact"}),
-        ("/export", {}),
-        ("/export", {"agent": "reviewer"}),
-    ):
-        answer = await get(app, bob, path, **query)
-        assert "Bluebird" not in json.dumps(answer), path
-        assert "Bob" in json.dumps(answer), path
-    reply = await app.ask(bob, "GET", f"/v1/memory/items/{kept['item']['memory_id']}")
-    missing = await app.ask(bob, "GET", f"/v1/memory/items/{uuid4()}")
-    assert refused(reply, 404)["title"] == refused(missing, 404)["title"]
-    stats = await get(app, bob, "")
-    assert [(row["agent"], row["items"], row["files"], row["bytes"]) for row in stats["agents"]] == [
-        ("reviewer", 1, None, None)
-    ]
-    assert stats["memories"] == []
-    assert (await get(app, bob, f"/items/{mine['item']['memory_id']}"))["item"]["user_id"] == await app.user("bob")
-
-
 async def test_one_item_is_edited_and_then_forgotten(app: App) -> None:
     token = await app.token("ada", "write")
     kept = (await remember(app, token, "The walnut plan"))["item"]
@@ -129,38 +102,6 @@ async def test_one_item_is_edited_and_then_forgotten(app: App) -> None:
     assert [item["text"] for item in (await get(app, token, "/items"))["items"]] == ["The oak plan"]
     for method, body in (("DELETE", None), ("PATCH", {"text": "x"})):
         refused(await app.ask(token, method, path, body), 404)
-
-
-@each_case(
-    ("method", "path", "body"),
-    [
-        ("GET", "/inspect?agent=reviewer", None),
-        ("GET", "/verify", None),
-        ("DELETE", "?agent=reviewer", None),
-        ("POST", "/compact", {"agent": "reviewer"}),
-        ("POST", "/reindex", {}),
-        ("GET", "/search?agent=reviewer&query=x&user=ada", None),
-        ("GET", "/items?user=ada", None),
-        ("GET", "/export?user=ada", None),
-        ("POST", "/items", {"agent": "reviewer", "text": "x", "user": "ada"}),
-    ],
-)
-async def test_what_is_everybodys_needs_the_scope_admin(app: App, method: str, path: str, body: Any) -> None:
-    token, admin = await app.token("bob", "write"), await app.token("root", "admin")
-    await app.user("ada")
-    await app.ask(token, "POST", "/v1/memory/items", {"agent": "reviewer", "text": "x y z"})
-    path, _, query = path.partition("?")
-    reply = await app.ask(token, method, f"/v1/memory{path}", body, query=query)
-    assert 'scope="admin"' in dict(reply.headers)["WWW-Authenticate"]
-    refused(reply, 403)
-    assert (await app.ask(admin, method, f"/v1/memory{path}", body, query=query)).status == 200
-
-
-async def test_reading_needs_read_and_writing_needs_write(app: App) -> None:
-    token = await app.token("ada", "read")
-    refused(await app.ask(token, "POST", "/v1/memory/items", {"agent": "reviewer", "text": "x"}), 403)
-    refused(await app.ask(token, "POST", "/v1/memory/import", {"items": []}), 403)
-    assert (await get(app, token, "/items"))["items"] == []
 
 
 async def test_an_admin_sees_and_writes_everybodys(app: App) -> None:

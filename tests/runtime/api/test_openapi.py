@@ -152,7 +152,7 @@ async def ask_anything(app: App) -> None:
     app.program = program_of("agent assistant { model ollama }")
     conversation = await Threads(app.database, app.clock).main(await app.user("ada"), "assistant")
 
-    @settings(max_examples=round(300 * EFFORT), deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=round(150 * EFFORT), deadline=None, suppress_health_check=list(HealthCheck))
     @given(
         row=st.sampled_from(ENDPOINTS),
         token=st.sampled_from(tokens),

@@ -14,7 +14,6 @@ from mcp.shared.exceptions import MCPError
 
 from runtime.daemon.listeners import mcp_endpoint as over
 from runtime.search.embedding.remote import QUESTION_SECONDS
-from runtime.tools import TOOLS
 from tests.lanes import LONG
 from tests.runtime.daemon.running import Answer, Daemon, running
 from tests.runtime.daemon.v1 import make_token
@@ -88,27 +87,6 @@ def test_who_has_no_good_token_is_told_to_bring_one_and_nothing_else(daemon: Dae
     assert answer.status == 401
     assert answer.headers["www-authenticate"].startswith('Bearer realm="symbiont"')
     assert "mcp-session-id" not in answer.headers
-
-
-def test_a_token_sees_and_calls_the_tools_of_its_scopes(daemon: Daemon) -> None:
-    reader = make_token(daemon, "--label", "reader", "--scope", "read")
-    with over_http(daemon, reader, mode="legacy") as connected:
-        listed = {tool.name for tool in connected.ask(lambda client: client.list_tools()).tools}
-        assert listed == {name for name, tool in TOOLS.items() if tool.scope == "read"}
-        assert not connected.call("search", query_text="anything").is_error
-        with pytest.raises(Exception, match="Unknown tool: push"):
-            connected.call("push", text="not allowed")
-        with pytest.raises(Exception, match="Unknown tool: memory_purge"):
-            connected.call("memory_purge")
-
-
-def test_what_one_user_pushes_another_does_not_find(daemon: Daemon, token: str) -> None:
-    assert daemon.symbi("user", "add", "ada").returncode == 0
-    other = make_token(daemon, "--label", "ada", "--user", "ada", "--scope", "write")
-    with over_http(daemon, other, mode="auto") as ada, over_http(daemon, token, mode="auto") as owner:
-        ada.content("push", text="The key is under the mat.", project_id="private")
-        assert ada.content("search", query_text="where is the key", project="private")["hits"]
-        assert owner.content("search", query_text="where is the key", project="private")["hits"] == []
 
 
 @pytest.mark.parametrize(

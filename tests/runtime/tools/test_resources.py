@@ -13,10 +13,9 @@ from jsonschema import Draft202012Validator
 from dslc.blocks.memory import Memory
 from dslc.blocks.variant import Variant
 from runtime.errors import NotFound
-from runtime.identity.caller import Caller, Forbidden
 from runtime.tools.resources import RESOURCES, SCHEMES, path_in
 from tests.cases import each_case
-from tests.runtime.tools.asking import BOB, OWNER_CALLER, READER, Asked, asking, collection
+from tests.runtime.tools.asking import BOB, OWNER_CALLER, Asked, asking, collection
 
 
 @pytest.fixture
@@ -101,9 +100,3 @@ async def test_a_path_that_is_none_is_answered_with_the_nearest(ask: Asked, path
 async def test_a_project_that_is_no_text_is_not_there(ask: Asked) -> None:
     with pytest.raises(NotFound, match="not valid UTF-8"):
         await ask.read("projects/%ff/tags")
-
-
-async def test_reading_needs_the_scope_read(ask: Asked) -> None:
-    with pytest.raises(Forbidden):
-        await ask.read("projects", Caller("ada", frozenset()))
-    assert await ask.read("projects", READER)

@@ -262,23 +262,6 @@ async def test_without_a_main_agent_the_path_says_what_to_do(tmp_path: Path) -> 
         assert (await talk.json(token, "POST", "/v1/agents/nobody/chat", HELLO))[0] == 404
 
 
-async def test_looking_needs_read_and_talking_write(talk: Talking) -> None:
-    talk.model.replies[:] = [says("Hi.")]
-    reads, writes = await talk.token("owner", "read"), await talk.token()
-    _, turn = await talk.json(writes, "POST", CHAT, HELLO)
-    run = f"{CHAT}/{turn['run']}"
-    statuses = [
-        (await talk.json(reads, method, path, body))[0]
-        for method, path, body in (
-            ("POST", CHAT, HELLO),
-            ("POST", f"{run}/cancel", None),
-            ("GET", run, None),
-            ("GET", "/v1/agent/events", None),
-        )
-    ]
-    assert statuses == [403, 403, 200, 200]
-
-
 async def test_a_run_that_goes_on_is_answered_202_and_waited_for_later(talk: Talking) -> None:
     held = Held()
     talk.model.replies[:] = [held]

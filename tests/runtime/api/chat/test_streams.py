@@ -87,18 +87,6 @@ async def test_a_broken_last_event_id_begins_with_the_oldest_and_a_note(talk: Ta
         assert [event.name for event in found] == ["", "agent.note", *(event.name for event in whole)]
 
 
-async def test_the_ids_of_another_user_show_nothing_of_theirs(talk: Talking) -> None:
-    talk.model.replies[:] = [says("Hi.")]
-    ada, bob = await talk.token("ada"), await talk.token("bob")
-    for _ in range(3):
-        await talk.json(ada, "POST", CHAT, HELLO)
-    mine = (await talk.json(bob, "POST", CHAT, HELLO))[1]["run"]
-    for last in ("1", "2", "8"):
-        async with talk.stream(bob, FEED, last=last) as (_, events):
-            found = await until(events, is_named("agent.done")) if last != "3" else []
-        assert {event.data["run"] for event in found if event.id and event.name} == {mine}
-
-
 async def test_who_comes_too_late_for_some_events_is_told(talk: Talking) -> None:
     talk.model.replies[:] = [says("Hi.")]
     token = await talk.token()

@@ -15,7 +15,7 @@ from runtime.database.schema import items
 from runtime.memory.store import LARGEST_TEXT
 from tests.cases import each_case
 from tests.clocks import ManualClock
-from tests.runtime.tools.asking import ADA, BOB, OWNER_CALLER, READER, Asked, asking, collection
+from tests.runtime.tools.asking import ADA, BOB, OWNER_CALLER, Asked, asking, collection
 
 NOWHERE = "019c5bb3-4040-7000-8000-000000000000"
 
@@ -129,17 +129,6 @@ async def test_what_is_forgotten_is_not_there_and_not_found(ask: Asked) -> None:
     assert (await ask("push", text="The walnut plan"))["inserted"] == 1
 
 
-@each_case(("tool", "more"), [("get", {}), ("update", {"text": "Bob's now"}), ("forget", {})])
-async def test_an_item_of_another_user_looks_as_if_it_were_not_there(
-    ask: Asked, plan: str, tool: str, more: dict[str, Any]
-) -> None:
-    theirs = await ask.failure(tool, BOB, memory_id=plan, **more)
-    none = await ask.failure(tool, BOB, memory_id=NOWHERE, **more)
-    assert theirs.message.replace(plan, NOWHERE) == none.message
-    assert (theirs.code, theirs.field, theirs.hint) == (none.code, none.field, none.hint)
-    assert (await ask("get", memory_id=plan))["text"] == "The walnut plan"
-
-
 @pytest.fixture
 async def broken(ask: Asked) -> None:
     """An item of Bob that cannot be opened: it is sealed under its id."""
@@ -182,13 +171,6 @@ async def test_an_item_is_found_in_whichever_collection_it_is(ask: Asked) -> Non
     other = await pushed(ask, text="In the third", collection="third")
     assert (await ask("update", memory_id=other, tags="x"))["collection"] == "third"
     assert (await ask("forget", memory_id=other))["collection"] == "third"
-
-
-async def test_who_may_only_read_changes_and_forgets_nothing(ask: Asked) -> None:
-    memory_id = await pushed(ask)
-    assert (await ask("get", READER, memory_id=memory_id))["text"]
-    for tool, more in (("update", {"text": "x"}), ("forget", {})):
-        assert "scope write" in (await ask.failure(tool, READER, memory_id=memory_id, **more)).message
 
 
 @each_case("tool", ["get", "update", "forget"])

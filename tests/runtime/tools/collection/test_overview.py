@@ -91,14 +91,6 @@ async def test_collections_of_one_name_of_two_users_are_two(ask: Asked) -> None:
     assert (await names(ask, OWNER_CALLER))["mine"] == 2
 
 
-async def test_no_user_sees_the_collections_of_another(ask: Asked) -> None:
-    await ask("new-collection", name="secretive")
-    assert "secretive" not in await names(ask, BOB)
-    assert "secretive" in await names(ask, OWNER_CALLER)
-    failure = await ask.failure("metrics", BOB, collection="secretive")
-    assert (failure.code, failure.field) == ("not_found", "collection")
-
-
 @each_case("name", ["", "a b", "../x", "ä", "x" * 65, "a/b", ".", "..", 5, None])
 async def test_a_name_that_is_none_is_refused_with_one_that_is(ask: Asked, name: Any) -> None:
     failure = await ask.failure("new-collection", name=name)

@@ -22,7 +22,7 @@ from runtime.memory.store import LARGEST_TEXT
 from runtime.memory.store_types import UpsertResult
 from tests.cases import each_case
 from tests.lanes import examples
-from tests.runtime.tools.asking import ADA, BOB, OWNER_CALLER, READER, Asked, asking, collection, line
+from tests.runtime.tools.asking import ADA, BOB, OWNER_CALLER, Asked, asking, collection, line
 
 SENTENCES = [f"Sentence number {number} says something of its own." for number in range(12)]
 
@@ -191,12 +191,6 @@ async def test_a_push_to_a_collection_that_does_not_exist_names_the_nearest(ask:
 
 async def test_an_empty_batch_keeps_nothing(ask: Asked) -> None:
     assert (await ask("push", items=[]))["chunksIndexed"] == 0
-
-
-async def test_who_may_only_read_pushes_nothing(ask: Asked) -> None:
-    failure = await ask.failure("push", READER, text="a")
-    assert failure.code == "forbidden"
-    assert "scope write" in failure.message
 
 
 async def test_replace_forgets_what_a_source_does_not_say_any_more(ask: Asked) -> None:

@@ -225,16 +225,6 @@ async def test_no_user_finds_what_is_anothers_and_an_admin_finds_all(ask: Asked)
     assert "The walnut of Bob" in await ask.texts(OWNER_CALLER, query_text="walnut")
 
 
-async def test_a_collection_of_another_user_looks_as_if_it_were_not_there(ask: Asked) -> None:
-    await ask("new-collection", name="secretive")
-    await ask("push", text="The walnut", collection="secretive")
-    assert await ask.texts(query_text="walnut", collection="secretive") == ["The walnut"]
-    theirs = await ask.failure("search", BOB, query_text="walnut", collection="secretive")
-    none = await ask.failure("search", BOB, query_text="walnut", collection="secretiva")
-    assert theirs.message.replace("secretive", "secretiva") == none.message
-    assert "secretive" not in (none.hint or "")
-
-
 async def test_an_index_that_does_not_answer_is_a_provider_that_is_away(
     ask: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:

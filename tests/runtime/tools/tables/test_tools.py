@@ -15,7 +15,6 @@ from runtime.mcp.local_backend import LocalBackend
 from runtime.mcp.server import McpClient
 from runtime.tables.errors import QuotaExceeded, StatementError, TablesUnavailable
 from runtime.tool_groups import ToolChoice
-from runtime.tools.tool import WrongParameters
 from runtime.tools.toolset import ALL_TOOLS
 from tests.cases import each_case
 from tests.clocks import ManualClock
@@ -100,20 +99,6 @@ async def test_a_full_quota_in_the_middle_of_a_statement_keeps_nothing_of_it(app
         await sql(app, "CREATE TABLE sixth (a INTEGER)")
     # Reading and deleting are always possible.
     assert (await sql(app, "DELETE FROM t WHERE a > 10"))["affected_rows"] == 8990
-
-
-@each_case(
-    ("params", "what"),
-    [
-        ("x", "it is a list for ?, or an object for :name"),
-        ([1] * 1000, "there are 1,000 values, and at most 999 may be given"),
-        ({"a b": 1}, "a name has letters, digits and _, and at most 63 of them"),
-    ],
-)
-async def test_params_of_a_wrong_type_are_one_error_in_words(app: App, params: Any, what: str) -> None:
-    with pytest.raises(WrongParameters) as caught:
-        await sql(app, "SELECT 1 AS a", params)
-    assert caught.value.problems == ((("params",), what),)
 
 
 async def test_http_answers_with_the_problem_that_fits(app: App) -> None:

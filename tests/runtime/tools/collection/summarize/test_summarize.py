@@ -28,7 +28,6 @@ from tests.runtime.tools.collection.summarize.summarizing import (
     block,
     by_ollama,
     call,
-    failing,
     later,
     push,
     summarize,
@@ -261,19 +260,6 @@ async def test_what_an_agent_kept_without_a_project_is_of_the_default_one(app: A
     done = await summarize(app, collection="reviewer", strategy="extractive")
 
     assert done["summary"] == "The build broke."
-
-
-async def test_nobody_summarises_what_is_anothers(app: App, ollama: Service) -> None:
-    await push(app, "Ada's secret plan.", user="ada")
-    mine = await push(app, "Bob's note.", user="bob")
-    done = await summarize(app, "bob", "read", "write", strategy="extractive")
-
-    assert done["source_memory_ids"] == mine
-    assert "Ada" not in done["summary"]
-    kept = await call(app, "get", {"memory_id": done["upserted_memory_id"]}, "bob", "read")
-    assert kept["user_id"] == "bob"
-    told_ = await failing(call(app, "get", {"memory_id": done["upserted_memory_id"]}, "ada", "read"))
-    assert told_.code == "not_found"
 
 
 # Repetition.
