@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 
 import pytest
@@ -15,12 +14,16 @@ from tests.runtime.search.index.entries import append, entry, said, talk
 from tests.runtime.search.index.qdrant import qdrant_server
 
 
+@pytest.fixture(scope="module")
+def qdrant() -> Iterator[qdrant_server.Served]:
+    with qdrant_server.Served() as served:
+        yield served
+
+
 @pytest.fixture(params=["embedded", "qdrant"])
-async def index(request: pytest.FixtureRequest) -> AsyncIterator[Index]:
-    async with AsyncExitStack() as stack:
-        qdrant = request.param == "qdrant"
-        options = await stack.enter_async_context(qdrant_server.options()) if qdrant else {}
-        opened = await open_index(Variant(name=request.param), None, options)
+async def index(request: pytest.FixtureRequest, qdrant: qdrant_server.Served) -> AsyncIterator[Index]:
+    async with qdrant_server.options(qdrant) as options:
+        opened = await open_index(Variant(name=request.param), None, options if request.param == "qdrant" else {})
         yield opened
         await opened.close()
 

@@ -1,7 +1,7 @@
 """Qdrant for tests: a real HTTP server with the part of Qdrant's API that the index uses, and with faults on demand.
 
 Its storage and search are the local mode of Qdrant's own client, in memory or in a folder. With `QDRANT_URL` set
-`options` names the server there instead, and every test gets a collection of its own.
+`options` names the server there instead.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from typing import Any, TypeVar
 from aiohttp import web
 from pydantic_core import to_json
 from qdrant_client import AsyncQdrantClient, models
+
+from runtime.search.index import NAMELESS
+from runtime.search.index.qdrant.point import INDEXED, WORDS
 
 REAL = os.environ.get("QDRANT_URL")
 KEY = os.environ.get("QDRANT_API_KEY")
@@ -66,6 +69,16 @@ class QdrantServer:
     async def close(self) -> None:
         await self.stop()
         await self.local.close()
+
+    async def prepare(self, name: str) -> None:
+        """Create an empty collection as the index does, with all its payload indexes."""
+        sparse = {WORDS: models.SparseVectorParams()}
+        said = {"symbiont_index": NAMELESS, "symbiont_made": True}
+        await self.local.create_collection(name, vectors_config={}, sparse_vectors_config=sparse, metadata=said)
+        self.indexed[name] = {
+            field: models.PayloadIndexInfo(data_type=models.PayloadSchemaType(kind), points=0)
+            for field, kind in INDEXED.items()
+        }
 
     async def points(self, name: str) -> dict[str, dict[str, Any]]:
         """Return the payload of every entry's point by its `memory_id`."""
@@ -259,19 +272,16 @@ class Served:
 
 
 @asynccontextmanager
-async def options() -> AsyncIterator[dict[str, Any]]:
-    """Return the options of `index qdrant` in a test of all indexes: a server of its own, or a collection of its own
-    on the server of QDRANT_URL."""
-    if REAL is None:
-        server = QdrantServer()
-        await server.start()
-        try:
-            yield {"url": server.url, "exact": True}
-        finally:
-            await server.close()
-        return
+async def options(served: Served) -> AsyncIterator[dict[str, Any]]:
+    """Return the options of `index qdrant` in a test of all indexes: an empty collection of its own, prepared on this
+    server, or not yet made on the server of QDRANT_URL."""
     name = f"test_{uuid.uuid4().hex}"
-    given: dict[str, Any] = {"url": REAL, "collection": name, "exact": True}
+    given: dict[str, Any] = {"url": REAL or served.server.url, "collection": name, "exact": True}
+    if REAL is None:
+        served.do(served.server.prepare(name))
+        yield given
+        served.do(served.server.local.delete_collection(name))
+        return
     try:
         yield given | ({} if KEY is None else {"api_key": KEY})
     finally:
