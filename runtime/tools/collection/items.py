@@ -8,17 +8,8 @@ from runtime.memory.item import Item
 from runtime.memory.items.copies import forget_copies_of
 from runtime.memory.keyed_lock import KeyedLock
 from runtime.memory.store import LARGEST_TEXT
+from runtime.tools.collection import types
 from runtime.tools.collection.access import Collection, collection_memories
-from runtime.tools.collection.types import (
-    Forgotten,
-    ItemId,
-    KeptMemory,
-    NewText,
-    Project,
-    SourceUri,
-    Tags,
-    Type,
-)
 from runtime.tools.context import Context
 from runtime.tools.failure import wrong
 from runtime.tools.memory.access import subject_filter, user_filter
@@ -29,7 +20,7 @@ _turns = KeyedLock()
 
 
 @tool("read", example={"memory_id": EXAMPLE_ID})
-async def get(context: Context, memory_id: ItemId) -> KeptMemory:
+async def get(context: Context, memory_id: types.ItemId) -> types.KeptMemory:
     """Show one item of a collection, and its origin."""
     item, _ = await _found(context, memory_id)
     return _kept(item)
@@ -45,14 +36,14 @@ async def get(context: Context, memory_id: ItemId) -> KeptMemory:
 )
 async def update(
     context: Context,
-    memory_id: ItemId,
+    memory_id: types.ItemId,
     *,
-    text: NewText = None,
-    tags: Tags = None,
-    project_id: Project = None,
-    memory_type: Type = None,
-    source_uri: SourceUri = None,
-) -> KeptMemory:
+    text: types.NewText = None,
+    tags: types.Tags = None,
+    project_id: types.Project = None,
+    memory_type: types.Type = None,
+    source_uri: types.SourceUri = None,
+) -> types.KeptMemory:
     """Change the text or the fields of one item of a collection.
 
     Omitted fields stay, and so do its id, its time and its origin. An empty list of tags removes all tags. Secrets in
@@ -84,7 +75,7 @@ async def update(
 
 
 @tool("write", idempotent=True, destructive=True, example={"memory_id": EXAMPLE_ID})
-async def forget(context: Context, memory_id: ItemId) -> Forgotten:
+async def forget(context: Context, memory_id: types.ItemId) -> types.Forgotten:
     """Delete one item of a collection permanently."""
     item, where = await _found(context, memory_id)
     await forget_copies_of(context.database, [item])
@@ -92,7 +83,7 @@ async def forget(context: Context, memory_id: ItemId) -> Forgotten:
         await where.memory.forget(item.memory_id, item.agent_id)
     except NoSuchItem:
         raise _none(memory_id) from None
-    return Forgotten(memory_id=item.memory_id, collection=item.agent_id)
+    return types.Forgotten(memory_id=item.memory_id, collection=item.agent_id)
 
 
 async def _found(context: Context, memory_id: str) -> tuple[Item, Collection]:
@@ -109,5 +100,5 @@ def _none(memory_id: str) -> NotFound:
     return NotFound(f"no collection has an item with the id {memory_id}", hint="search returns the ids of its hits")
 
 
-def _kept(item: Item) -> KeptMemory:
-    return KeptMemory.of(item, collection=item.agent_id)
+def _kept(item: Item) -> types.KeptMemory:
+    return types.KeptMemory.of(item, collection=item.agent_id)

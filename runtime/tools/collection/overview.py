@@ -17,24 +17,13 @@ from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable
 from runtime.search.index import DEFAULT as DEFAULT_INDEX
 from runtime.search.index.index import IndexStats
 from runtime.tools.call_counts import counted_calls
+from runtime.tools.collection import types
 from runtime.tools.collection.access import (
     NoSuchCollection,
     collection_memories,
     default_memory,
     find_collection,
     store_of,
-)
-from runtime.tools.collection.types import (
-    MOST_TAGS,
-    AnyCollection,
-    CollectionMetrics,
-    CollectionName,
-    Collections,
-    CollectionState,
-    Dimension,
-    MadeCollection,
-    MetricsReport,
-    ToolCounts,
 )
 from runtime.tools.context import Context
 from runtime.tools.failure import wrong
@@ -47,10 +36,10 @@ READY: Final = "ready"
 
 
 @tool("read", name="get-collections", example={})
-async def get_collections(context: Context) -> Collections:
+async def get_collections(context: Context) -> types.Collections:
     """List the collections, their number of items, and how each is searched."""
     need_all_subjects(context)
-    found: list[CollectionState] = []
+    found: list[types.CollectionState] = []
     for memory in await collection_memories(context):
         state: dict[str, Any] = {
             "embedding": memory.embedding,
@@ -59,12 +48,14 @@ async def get_collections(context: Context) -> Collections:
             "index": index_of(memory),
             "state": state_of(context, memory),
         }
-        found += [CollectionState(**fields, **state) for fields in await counted(context, memory)]
-    return Collections(collections=found)
+        found += [types.CollectionState(**fields, **state) for fields in await counted(context, memory)]
+    return types.Collections(collections=found)
 
 
 @tool("write", stores=True, name="new-collection", idempotent=True, example={"name": "research"})
-async def new_collection(context: Context, name: CollectionName, dimension: Dimension = None) -> MadeCollection:
+async def new_collection(
+    context: Context, name: types.CollectionName, dimension: types.Dimension = None
+) -> types.MadeCollection:
     """Create an empty collection, unless it exists.
 
     It uses the index and embedding of its memory. With a `dimension` the call fails if the embedding has another one.
@@ -78,25 +69,25 @@ async def new_collection(context: Context, name: CollectionName, dimension: Dime
         memory, there = await default_memory(context), False
     known = await _asserted(memory, dimension, notes, context.call_owner)
     created = not there and await store_of(memory).create(name, context.caller.user_id)
-    return MadeCollection(
+    return types.MadeCollection(
         name=name, memory=memory.name, created=created, embedding=memory.embedding, dimension=known, notes=notes
     )
 
 
 @tool("read", example={})
-async def metrics(context: Context, collection: AnyCollection = None) -> MetricsReport:
+async def metrics(context: Context, collection: types.AnyCollection = None) -> types.MetricsReport:
     """Count the items of each collection or of one, and one's own calls of each tool."""
     need_all_subjects(context)
     only = None if collection is None else await find_collection(context, collection)
     memories = await collection_memories(context) if only is None else [only.memory]
-    found: list[CollectionMetrics] = []
+    found: list[types.CollectionMetrics] = []
     for memory in memories:
         wanted = [each for each in await counted(context, memory) if only is None or each["name"] == only.name]
         found += [await _measured(context, memory, fields) for fields in wanted]
     called = counted_calls(user_filter(context, None))
-    return MetricsReport(
+    return types.MetricsReport(
         collections=found,
-        tools={name: ToolCounts(calls=each.calls, failures=each.failures) for name, each in called.items()},
+        tools={name: types.ToolCounts(calls=each.calls, failures=each.failures) for name, each in called.items()},
     )
 
 
@@ -121,18 +112,18 @@ async def counted(context: Context, memory: OpenMemory) -> list[dict[str, Any]]:
     ]
 
 
-async def _measured(context: Context, memory: OpenMemory, fields: Mapping[str, Any]) -> CollectionMetrics:
+async def _measured(context: Context, memory: OpenMemory, fields: Mapping[str, Any]) -> types.CollectionMetrics:
     whose, name = user_filter(context, None), fields["name"]
     projects = await store_of(memory).projects(name, whose)
     tags = await store_of(memory).tags(name, whose)
     seen = await index_stats(memory, name, whose)
     shown = sees_all(context)
-    return CollectionMetrics(
+    return types.CollectionMetrics(
         **fields,
         embedded=None if seen is None else seen.embedded,
         waiting=None if seen is None else _waiting(memory, fields["items"] - seen.embedded),
         projects=dict(sorted(named(projects).items())),
-        tags=dict(tags.most_common(MOST_TAGS)),
+        tags=dict(tags.most_common(types.MOST_TAGS)),
         index_problem=_visible_problem(memory.index_problem, "the index has a problem", shown=shown),
         embedding_problem=_visible_problem(memory.embedding_problem, "nothing is embedded at the moment", shown=shown),
     )

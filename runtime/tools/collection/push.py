@@ -22,20 +22,8 @@ from runtime.memory.keyed_lock import KeyedLock
 from runtime.memory.redaction.redact import redact
 from runtime.memory.store import LARGEST_TEXT, RedactedItems, redacted_item
 from runtime.memory.store_types import Scan
+from runtime.tools.collection import types
 from runtime.tools.collection.access import Collection, collection_notes, find_collection
-from runtime.tools.collection.types import Collection as CollectionArgument
-from runtime.tools.collection.types import (
-    FailedItem,
-    Items,
-    NewProject,
-    NewType,
-    PushedItem,
-    PushResult,
-    Replace,
-    SourceUri,
-    Tags,
-    Text,
-)
 from runtime.tools.context import Context
 from runtime.tools.failure import code_of, wrong
 from runtime.tools.memory.access import own_subject, with_origin
@@ -45,7 +33,7 @@ from runtime.tools.validation_errors import oversized, problems_of
 
 _AT_ONCE: Final = 32  # items that are split before other tasks run
 _ON_THE_LOOP: Final = 64 * 1024  # characters that are split without a thread
-_ALIASES: Final = aliases_of(PushedItem)
+_ALIASES: Final = aliases_of(types.PushedItem)
 _GIVEN: Final = ("memory_type", "tags", "source_uri")
 _locks = KeyedLock()
 
@@ -66,17 +54,17 @@ _locks = KeyedLock()
 )
 async def push(
     context: Context,
-    text: Text = None,
+    text: types.Text = None,
     *,
-    items: Items = None,
-    project_id: NewProject = None,
-    memory_type: NewType = None,
-    tags: Tags = None,
-    source_uri: SourceUri = None,
+    items: types.Items = None,
+    project_id: types.NewProject = None,
+    memory_type: types.NewType = None,
+    tags: types.Tags = None,
+    source_uri: types.SourceUri = None,
     subject: OwnSubject = None,
-    collection: CollectionArgument = None,
-    replace: Replace = False,
-) -> PushResult:
+    collection: types.Collection = None,
+    replace: types.Replace = False,
+) -> types.PushResult:
     """Store one or several texts in chunks; each chunk is stored once.
 
     Give `text`, or `items` with a text each; parameters beside `items` are defaults for items that do not set them. An
@@ -102,7 +90,7 @@ async def push(
     work = _Push(context, target, options.chunk_size, options.chunk_overlap, replace=replace, alone=items is None)
     if items is None:
         assert text is not None
-        one = PushedItem(
+        one = types.PushedItem(
             text=text, project_id=project_id, memory_type=memory_type, tags=tags, source_uri=source_uri, subject=subject
         )
         await work.cut(0, one)
@@ -142,7 +130,7 @@ class _Push:
     changed: dict[str, None] = field(default_factory=dict)
     skipped: int = 0
     removed: int = 0
-    failed: dict[int, FailedItem] = field(default_factory=dict)
+    failed: dict[int, types.FailedItem] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     sources: dict[tuple[str, str, str | None], set[str]] = field(default_factory=dict)
     """Hashes that stay, for each source, project and subject that is replaced."""
@@ -160,7 +148,7 @@ class _Push:
                 # Other tasks on this event loop must not wait for a thousand items.
                 await asyncio.sleep(0)
 
-    async def cut(self, number: int, given: PushedItem) -> None:
+    async def cut(self, number: int, given: types.PushedItem) -> None:
         """Split a text into chunks that wait to be stored. Raises WrongParameters, RefusedItem."""
         if not given.text.strip():
             if not self.replace or given.source_uri is None:
@@ -187,7 +175,7 @@ class _Push:
         keep = _keeps(given, len(items))
         self.waiting += [_Chunk(number, item, keep) for item in items]
 
-    def _items(self, given: PushedItem) -> list[Item]:
+    def _items(self, given: types.PushedItem) -> list[Item]:
         parts = chunks(given.text, self.size, self.overlap)
         about = NOTHING_KNOWN
         if len(parts) > 1:
@@ -244,7 +232,7 @@ class _Push:
         """Record that an item was not stored, or not completely."""
         path, what = error.problems[0] if isinstance(error, WrongParameters) else ((), error.line())
         where = ".".join(map(str, path)) or ("text" if isinstance(error, RefusedItem) else None)
-        self.failed[number] = FailedItem(
+        self.failed[number] = types.FailedItem(
             index=number, source_uri=source, field=where, code=code_of(error, None), message=what
         )
 
@@ -269,13 +257,13 @@ class _Push:
         wanted = Scan(agent_id=self.target.name, user_id=user, project_id=project, source_uri=source, subject=subject)
         return self.target.memory.store.scan(wanted)
 
-    async def answer(self) -> PushResult:
+    async def answer(self) -> types.PushResult:
         """Return the result of the push."""
         # A chunk that the same push inserted and then changed counts as inserted.
         updated = [each for each in self.changed if each not in self.kept]
         written = [*self.kept, *updated]
         unfound = await collection_notes(self.context, self.target.memory) if written else ()
-        return PushResult(
+        return types.PushResult(
             inserted=len(self.kept),
             updated=len(updated),
             skippedDuplicates=self.skipped + len(self.changed) - len(updated),
@@ -289,17 +277,17 @@ class _Push:
         )
 
 
-def _read(given: Any, known: dict[str, Any]) -> PushedItem:
+def _read(given: Any, known: dict[str, Any]) -> types.PushedItem:
     """Return one of the items, completed with the values for all. Raises WrongParameters."""
     if not isinstance(given, dict):
         raise WrongParameters(None, (((), "it is not a JSON object"),))
     own, _ = in_full({key: it for key, it in given.items() if it is not None}, _ALIASES)
-    problems = oversized(own, PushedItem, _ALIASES)
+    problems = oversized(own, types.PushedItem, _ALIASES)
     if not problems:
         try:
-            return PushedItem.model_validate({**known, **own})
+            return types.PushedItem.model_validate({**known, **own})
         except ValidationError as error:
-            problems = problems_of(error, PushedItem, _ALIASES)
+            problems = problems_of(error, types.PushedItem, _ALIASES)
     raise WrongParameters(None, problems)
 
 
@@ -310,7 +298,7 @@ def _source(given: Any, known: dict[str, Any]) -> str | None:
     return redact(source.strip()) if isinstance(source, str) else None
 
 
-def _keeps(given: PushedItem, parts: int) -> frozenset[str]:
+def _keeps(given: types.PushedItem, parts: int) -> frozenset[str]:
     """Return the fields that an existing item preserves: those not given for this one. The source determines the
     position of a chunk."""
     keep = {name for name in _GIVEN if getattr(given, name) is None}

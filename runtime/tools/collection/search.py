@@ -11,20 +11,8 @@ from runtime.memory.item import delivery_origin
 from runtime.memory.redaction.redact import redact
 from runtime.search.entry import EntryFilter
 from runtime.search.question import Question
+from runtime.tools.collection import types
 from runtime.tools.collection.access import find_collection
-from runtime.tools.collection.types import (
-    AllTags,
-    Collection,
-    CollectionHit,
-    Limit,
-    Project,
-    Query,
-    SearchResult,
-    Type,
-    UsedFilters,
-    WantedSource,
-    WantedTags,
-)
 from runtime.tools.context import Context
 from runtime.tools.failure import wrong
 from runtime.tools.memory.access import subject_filter, user_filter
@@ -53,19 +41,19 @@ LONGEST_CONTEXT: Final = 12_000
 )
 async def search(
     context: Context,
-    query_text: Query,
+    query_text: types.Query,
     *,
-    project_id: Project = None,
-    memory_type: Type = None,
-    tags: WantedTags = [],  # noqa: B006 - never changed
-    tags_all: AllTags = [],  # noqa: B006
+    project_id: types.Project = None,
+    memory_type: types.Type = None,
+    tags: types.WantedTags = [],  # noqa: B006 - never changed
+    tags_all: types.AllTags = [],  # noqa: B006
     time_range: Within = None,
-    source_uri: WantedSource = None,
+    source_uri: types.WantedSource = None,
     subject: WantedSubject = None,
-    limit: Limit = 10,
+    limit: types.Limit = 10,
     score_threshold: Threshold = None,
-    collection: Collection = None,
-) -> SearchResult:
+    collection: types.Collection = None,
+) -> types.SearchResult:
     """Search a collection by meaning and by words at once.
 
     Filter by project, type, tags, source or time; with a `score_threshold` of 0.55 a question about an unknown topic
@@ -93,13 +81,13 @@ async def search(
         raise wrong("query_text", str(error), hint=error.hint) from None
     found = await memory.search(question, context.progress, owner=context.call_owner)
     hits = [
-        CollectionHit.of(hit.item, collection=target.name, **scores_of(hit), origin=delivery_origin(hit.item))
+        types.CollectionHit.of(hit.item, collection=target.name, **scores_of(hit), origin=delivery_origin(hit.item))
         for hit in found.hits
     ]
-    return SearchResult(
+    return types.SearchResult(
         hits=hits,
         context=in_lines(hits),
-        used_filters=UsedFilters(
+        used_filters=types.UsedFilters(
             project_id=project_id,
             memory_type=memory_type,
             tags=tags,
@@ -115,7 +103,7 @@ async def search(
     )
 
 
-def in_lines(hits: Sequence[CollectionHit]) -> str:
+def in_lines(hits: Sequence[types.CollectionHit]) -> str:
     """Return the hits as lines for a prompt: `[1] 2026-11-20 semantic, SOURCE: TEXT`, each in one line, limited in
     length."""
     lines: list[str] = []

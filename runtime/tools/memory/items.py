@@ -19,6 +19,7 @@ from runtime.search.entry import EntryFilter
 from runtime.search.index.index import WHOLE_ID
 from runtime.tools.context import Context
 from runtime.tools.cursor import read_cursor, write_cursor
+from runtime.tools.memory import parameters as param
 from runtime.tools.memory.access import (
     asked_user,
     moment,
@@ -28,24 +29,6 @@ from runtime.tools.memory.access import (
     subject_filter,
     tags_of,
     user_filter,
-)
-from runtime.tools.memory.parameters import (
-    TYPES,
-    AllTags,
-    AnyAgent,
-    AnyTag,
-    Cursor,
-    MemoryId,
-    MemoryIdOrBeginning,
-    MemoryName,
-    MemoryOfId,
-    Newest,
-    NewText,
-    Since,
-    Until,
-    User,
-    WantedSubject,
-    WantedSummary,
 )
 from runtime.tools.memory.results import EditedItem, ForgottenItem, ListedItem, MemoryItems, ShownItem
 from runtime.tools.patterns import EXAMPLE_ID
@@ -59,23 +42,23 @@ _TICK = timedelta(microseconds=1)
 async def memory_list(
     context: Context,
     *,
-    limit: Newest = 50,
-    agent: AnyAgent = None,
-    type: WantedSummary = None,  # noqa: A002 - the word of the design
-    tag: AnyTag = [],  # noqa: B006 - never changed
-    all_tags: AllTags = [],  # noqa: B006
-    since: Since = None,
-    until: Until = None,
-    user: User = None,
-    subject: WantedSubject = None,
-    memory: MemoryName = None,
-    cursor: Cursor = None,
+    limit: param.Newest = 50,
+    agent: param.AnyAgent = None,
+    type: param.WantedSummary = None,  # noqa: A002 - the word of the design
+    tag: param.AnyTag = [],  # noqa: B006 - never changed
+    all_tags: param.AllTags = [],  # noqa: B006
+    since: param.Since = None,
+    until: param.Until = None,
+    user: param.User = None,
+    subject: param.WantedSubject = None,
+    memory: param.MemoryName = None,
+    cursor: param.Cursor = None,
 ) -> MemoryItems:
     """List the items of one agent or of all, newest first.
 
     Items that were replaced by a newer one or withdrawn are among them, and say so.
     """
-    kind, tags = (None, frozenset[str]()) if type is None else TYPES[type]
+    kind, tags = (None, frozenset[str]()) if type is None else param.TYPES[type]
     wanted = EntryFilter(
         agent=agent,
         user=user_filter(context, await asked_user(context, user)),
@@ -101,7 +84,10 @@ async def memory_list(
 
 @tool("read", example={"memory_id": EXAMPLE_ID})
 async def memory_show(
-    context: Context, memory_id: MemoryIdOrBeginning, agent: AnyAgent = None, memory: MemoryName = None
+    context: Context,
+    memory_id: param.MemoryIdOrBeginning,
+    agent: param.AnyAgent = None,
+    memory: param.MemoryName = None,
 ) -> ShownItem:
     """Show one item of any memory, and its location."""
     item, where = (await _found(context, memory_id, agent, memory))[0]
@@ -122,7 +108,11 @@ async def memory_show(
     },
 )
 async def memory_edit(
-    context: Context, memory_id: MemoryId, text: NewText, memory: MemoryOfId = None, agent: AnyAgent = None
+    context: Context,
+    memory_id: param.MemoryId,
+    text: param.NewText,
+    memory: param.MemoryOfId = None,
+    agent: param.AnyAgent = None,
 ) -> EditedItem:
     """Replace the text of one item. Its other fields do not change.
 
@@ -141,7 +131,7 @@ async def memory_edit(
 
 @tool("write", destructive=True, example={"memory_id": EXAMPLE_ID})
 async def memory_forget(
-    context: Context, memory_id: MemoryId, memory: MemoryOfId = None, agent: AnyAgent = None
+    context: Context, memory_id: param.MemoryId, memory: param.MemoryOfId = None, agent: param.AnyAgent = None
 ) -> ForgottenItem:
     """Delete one item permanently. Records cannot be deleted."""
     item, where = await _to_change(context, memory_id, agent, memory, "delete")

@@ -12,6 +12,7 @@ from runtime.search.engine import BY_KEYWORD
 from runtime.search.entry import EntryFilter
 from runtime.search.question import Question
 from runtime.tools.context import Context
+from runtime.tools.memory import parameters as param
 from runtime.tools.memory.access import (
     asked_user,
     kept,
@@ -23,23 +24,6 @@ from runtime.tools.memory.access import (
     tags_of,
     user_filter,
 )
-from runtime.tools.memory.parameters import (
-    TYPES,
-    Agent,
-    AllTags,
-    AnyTag,
-    Hits,
-    MemoryName,
-    Project,
-    Query,
-    Since,
-    Source,
-    Threshold,
-    Until,
-    User,
-    WantedSubject,
-    WantedSummary,
-)
 from runtime.tools.memory.results import MemoryHit, MemoryHits, scores_of
 from runtime.tools.tool import tool
 
@@ -47,21 +31,21 @@ from runtime.tools.tool import tool
 @tool("read", example={"agent": "reviewer", "query": "rate limit", "limit": 5})
 async def memory_search(
     context: Context,
-    agent: Agent,
-    query: Query,
+    agent: param.Agent,
+    query: param.Query,
     *,
-    limit: Hits = 10,
-    type: WantedSummary = None,  # noqa: A002 - the word of the design
-    tag: AnyTag = [],  # noqa: B006 - never changed
-    all_tags: AllTags = [],  # noqa: B006
-    since: Since = None,
-    until: Until = None,
-    project: Project = None,
-    source: Source = None,
-    user: User = None,
-    subject: WantedSubject = None,
-    score_threshold: Threshold = None,
-    memory: MemoryName = None,
+    limit: param.Hits = 10,
+    type: param.WantedSummary = None,  # noqa: A002 - the word of the design
+    tag: param.AnyTag = [],  # noqa: B006 - never changed
+    all_tags: param.AllTags = [],  # noqa: B006
+    since: param.Since = None,
+    until: param.Until = None,
+    project: param.Project = None,
+    source: param.Source = None,
+    user: param.User = None,
+    subject: param.WantedSubject = None,
+    score_threshold: param.Threshold = None,
+    memory: param.MemoryName = None,
 ) -> MemoryHits:
     """Search what an agent remembers, by meaning and by words.
 
@@ -70,7 +54,7 @@ async def memory_search(
     hit itself fits: with a `score_threshold` of 0.55 a question about an unknown topic finds nothing. `notes` report
     limitations, for instance that vectors were not available. Items that a newer one replaced are not found.
     """
-    kind, tags = (None, frozenset[str]()) if type is None else TYPES[type]
+    kind, tags = (None, frozenset[str]()) if type is None else param.TYPES[type]
     wanted = EntryFilter(
         agent=agent,
         type=kind,

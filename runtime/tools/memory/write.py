@@ -11,28 +11,8 @@ from runtime.memory.item import RESERVED, Item, Provenance
 from runtime.memory.open_memory import OpenMemory
 from runtime.memory.records.gates import GateOpen
 from runtime.tools.context import Context
+from runtime.tools.memory import parameters as param
 from runtime.tools.memory.access import asked_user, home, kept, own_subject, sees_all, tags_of, with_origin
-from runtime.tools.memory.parameters import (
-    TYPES,
-    Agent,
-    Author,
-    Commit,
-    Confidence,
-    DryRun,
-    Evidence,
-    Gates,
-    MemoryToWrite,
-    Owner,
-    OwnSubject,
-    Project,
-    Risk,
-    SessionId,
-    Source,
-    Tags,
-    Task,
-    Text,
-    Written,
-)
 from runtime.tools.memory.results import WrittenItem
 from runtime.tools.tool import LARGEST_ITEMS, tool
 
@@ -45,25 +25,25 @@ from runtime.tools.tool import LARGEST_ITEMS, tool
 )
 async def memory_write(
     context: Context,
-    agent: Agent,
-    text: Text,
+    agent: param.Agent,
+    text: param.Text,
     *,
-    type: Written = "fact",  # noqa: A002 - the word of the design
-    tags: Tags = [],  # noqa: B006 - never changed
-    project: Project = None,
-    source_uri: Source = None,
-    author: Author = None,
-    session_id: SessionId = None,
-    task: Task = None,
-    confidence: Confidence = None,
-    risk_tier: Risk = None,
-    git_commit: Commit = None,
-    sources: Evidence = [],  # noqa: B006
-    gates: Gates = {},  # noqa: B006
-    user: Owner = None,
-    subject: OwnSubject = None,
-    memory: MemoryToWrite = None,
-    dry_run: DryRun = False,
+    type: param.Written = "fact",  # noqa: A002 - the word of the design
+    tags: param.Tags = [],  # noqa: B006 - never changed
+    project: param.Project = None,
+    source_uri: param.Source = None,
+    author: param.Author = None,
+    session_id: param.SessionId = None,
+    task: param.Task = None,
+    confidence: param.Confidence = None,
+    risk_tier: param.Risk = None,
+    git_commit: param.Commit = None,
+    sources: param.Evidence = [],  # noqa: B006
+    gates: param.Gates = {},  # noqa: B006
+    user: param.Owner = None,
+    subject: param.OwnSubject = None,
+    memory: param.MemoryToWrite = None,
+    dry_run: param.DryRun = False,
 ) -> WrittenItem:
     """Write an item; secrets in it are redacted.
 
@@ -74,7 +54,7 @@ async def memory_write(
     if source_uri is not None and source_uri.startswith(RESERVED):
         raise UsageError(f"source_uri: values that begin with {RESERVED} are reserved for the daemon")
     where = await home(context, agent, memory)
-    kind, more = TYPES[type]
+    kind, more = param.TYPES[type]
     # In a collection every item written by hand belongs to a project.
     of_none = None if where.collection is None else PROJECT
     item = Item(
