@@ -63,7 +63,7 @@ class _Tool(NamedTuple):
 
 
 def _tool(tool: Tool) -> _Tool:
-    return _Tool(tool.name, tool.annotations.title, _first(tool.doc), tool.destructive, tool.group == "tables")
+    return _Tool(tool.name, tool.title, _first(tool.doc), tool.destructive, tool.group == "tables")
 
 
 def _first(doc: str) -> str:

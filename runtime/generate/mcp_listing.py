@@ -47,17 +47,16 @@ def _row(tool: Tool) -> dict[str, Any]:
 
 def _tool(tool: Tool) -> dict[str, Any]:
     """Return the tool as short as for an agent: a client has all of them in its context all the time."""
-    annotations = tool.annotations
     short = model_schema(tool, tool.name)
     return {
         "name": tool.name,
-        "title": annotations.title,
+        "title": tool.title,
         "description": short.description,
         "inputSchema": _open(short.parameters) if tool.aliases else short.parameters,
         "annotations": {
-            "readOnlyHint": annotations.read_only,
-            "destructiveHint": annotations.destructive,
-            "idempotentHint": annotations.idempotent,
+            "readOnlyHint": tool.read_only,
+            "destructiveHint": tool.destructive,
+            "idempotentHint": tool.idempotent,
             # Tools reach nothing outside the root except services that its owner configured.
             "openWorldHint": False,
         },

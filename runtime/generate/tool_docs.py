@@ -63,11 +63,10 @@ def _summary() -> str:
 
 
 def _does(tool: Tool) -> str:
-    annotations = tool.annotations
-    if annotations.read_only:
+    if tool.read_only:
         return "nothing"
-    words = ["deletes or overwrites" if annotations.destructive else "adds"]
-    if annotations.idempotent:
+    words = ["deletes or overwrites" if tool.destructive else "adds"]
+    if tool.idempotent:
         words.append("idempotent")
     return ", ".join(words)
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from typing import Any, Final, NamedTuple, get_type_hints
+from typing import Any, Final, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
@@ -29,6 +29,9 @@ LARGEST_ENTRY: Final = 1024 * 1024
 """Of one that takes a value of the key-value store, however JSON escapes it."""
 LARGEST_ITEMS: Final = 16 * 1024 * 1024
 """Of one that takes texts or items: one text of 1,048,576 characters, however JSON escapes it."""
+
+_CACHED: Final = ("parameters", "aliases", "schema")
+"""What a tool makes of its parameters once."""
 
 Reads = Callable[[Mapping[str, Any]], bool]
 
@@ -57,28 +60,6 @@ class ParameterAlias:
     """Other names of a parameter, in its annotation."""
 
     names: tuple[str, ...]
-
-
-class Annotations(NamedTuple):
-    """Properties of a tool for clients (MCP, tool annotations)."""
-
-    title: str
-    read_only: bool
-    destructive: bool
-    """True if it may delete or overwrite something permanently."""
-    idempotent: bool
-    """True if a second call with the same parameters changes nothing more."""
-
-
-class _UnboundPart(NamedTuple):
-    """A tool without some of its parameters. `bound`: the model of those."""
-
-    bound: type[BaseModel]
-    ignored: frozenset[str]
-    example: Mapping[str, Any] | None
-    parameters: type[BaseModel]
-    aliases: Mapping[str, str]
-    schema: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -152,7 +133,7 @@ class Tool:
         self._reads = properties.reads
         self._bound: Mapping[str, Any] = {}
         self._ignored: frozenset[str] = frozenset()
-        self._remaining: dict[frozenset[str], _UnboundPart] = {}
+        self._remaining: dict[frozenset[str], tuple[Tool, type[BaseModel]]] = {}
 
     @property
     def stopped_by(self) -> str | None:
@@ -165,10 +146,9 @@ class Tool:
         return inspect.getdoc(self.function) or ""
 
     @property
-    def annotations(self) -> Annotations:
-        """The tool's annotations."""
-        title = self.name.replace("-", " ").replace("_", " ").capitalize()
-        return Annotations(title, self.read_only, self.destructive, self.idempotent)
+    def title(self) -> str:
+        """The name for people."""
+        return self.name.replace("-", " ").replace("_", " ").capitalize()
 
     @property
     def may_read(self) -> bool:
@@ -313,17 +293,15 @@ class Tool:
         if not new:
             return self
         full, said = in_full(new, self.aliases, self.name)
-        rest = self._without(frozenset(full))
-        bound = copy(self)
+        rest, model = self._without(frozenset(full))
+        bound = copy(rest)
         bound._remaining = {}
-        bound._bound = {**self._bound, **_values(_validated(rest.bound, full, self.name, said, self.largest))}
-        bound._ignored, bound.example = rest.ignored, rest.example
-        bound.__dict__ |= {"parameters": rest.parameters, "aliases": rest.aliases, "schema": rest.schema}
+        bound._bound = {**self._bound, **_values(_validated(model, full, self.name, said, self.largest))}
         return bound
 
-    def _without(self, names: frozenset[str]) -> _UnboundPart:
-        """Return what is left without these parameters. It is made once for all their values: agents bind their tools
-        in every turn."""
+    def _without(self, names: frozenset[str]) -> tuple[Tool, type[BaseModel]]:
+        """Return this tool without these parameters, and the model of those. They are made once for all values: agents
+        bind their tools in every turn."""
         if names not in self._remaining:
             hints = get_type_hints(self.function, include_extras=True)
             fields: dict[str, Any] = {name: (hints[name], ...) for name in names}
@@ -331,16 +309,16 @@ class Tool:
             rest = copy(self)
             rest._bound = {**self._bound, **dict.fromkeys(names)}
             rest._ignored = self._ignored.union(names, (alias for alias, name in self.aliases.items() if name in names))
-            for made_of_parameters in ("parameters", "aliases", "schema"):
+            for made_of_parameters in _CACHED:
                 rest.__dict__.pop(made_of_parameters, None)
-            example = self.example and {
+            rest.example = self.example and {
                 name: _without_names(value, rest._ignored)
                 for name, value in self.example.items()
                 if name not in rest._ignored
             }
-            self._remaining[names] = _UnboundPart(
-                model, rest._ignored, example, rest.parameters, rest.aliases, rest.schema
-            )
+            for made_of_parameters in _CACHED:
+                getattr(rest, made_of_parameters)  # so that every copy has it
+            self._remaining[names] = rest, model
         return self._remaining[names]
 
     def __repr__(self) -> str:

@@ -179,11 +179,10 @@ def _is_bounded(part: Mapping[str, Any]) -> bool:
 
 @ROWS
 def test_its_annotations_follow_from_its_row(tool: Tool) -> None:
-    told = tool.annotations
-    assert told.read_only or tool.scope != "read" or tool.only_reads({"query": "SELECT 1"})
-    assert not (told.read_only and told.destructive)
-    assert told.idempotent or not told.read_only
-    assert told.title
+    assert tool.read_only or tool.scope != "read" or tool.only_reads({"query": "SELECT 1"})
+    assert not (tool.read_only and tool.destructive)
+    assert tool.idempotent or not tool.read_only
+    assert tool.title
     assert re.fullmatch(r"[a-z][a-z_-]{1,63}", tool.name)
 
 

@@ -24,7 +24,7 @@ from runtime.tools.agent.access import talking_agent
 from runtime.tools.agent.follower import RETRY_SECONDS, Event, Follower, Target
 from runtime.tools.agent.input_items import Input, text_of_input
 from runtime.tools.agent.overrides import running_agent
-from runtime.tools.agent.run_answer import answer_of
+from runtime.tools.agent.run_answer import AgentTurn, UsageAnswer, answer_of
 from runtime.tools.agent.types import AgentName
 from runtime.tools.context import Context
 from runtime.tools.failure import wrong
@@ -79,45 +79,6 @@ Wait = Annotated[
         "waits for a decision is not waited for.",
     ),
 ]
-
-
-class ToolCallAnswer(Result):
-    """A call of a tool, and its output."""
-
-    name: str
-    arguments: dict[str, Any]
-    status: str | None = Field(description="`ok`, `error` or `unknown`; null: it has no output yet.")
-    output: str | None
-
-
-class UsageAnswer(Result):
-    """What the calls of models used."""
-
-    calls: int
-    tokens_in: int
-    tokens_out: int
-    cached: int
-    cost: float | None = Field(description="In US dollars; null if no price is known.")
-
-
-class AgentTurn(Result):
-    """A run, and what the agent said and called in it until now."""
-
-    run: str
-    agent: str
-    thread: str | None = Field(description="The thread; null if it was deleted, or not entered yet.")
-    state: str = Field(
-        description="`waiting`, `running`, or what the run waits for, such as `awaiting` an approval; then `done`, "
-        "`dead` or `cancelled`."
-    )
-    ended: str | None = Field(
-        description="`answered`, `done`, `max_steps`, `repeated`, `cancelled` or `failed`; null if it goes on."
-    )
-    messages: list[str] = Field(description="What the agent said.")
-    tool_calls: list[ToolCallAnswer]
-    notes: list[str] = Field(description="Why the run ended without an answer.")
-    usage: UsageAnswer
-    error: str | None = Field(description="Why it failed, or why it waits.")
 
 
 class CancelledRun(Result):
@@ -255,7 +216,7 @@ async def _followed(context: Context, run_id: str, seconds: float, sent_to: Thre
             return turn
     while True:
         try:
-            return AgentTurn.model_validate((await answer_of(context, run_id, user_id)).json())
+            return (await answer_of(context, run_id, user_id))[1]
         except Unavailable:
             if loop.time() >= end or context.stopping():
                 raise

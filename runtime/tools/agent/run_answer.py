@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import msgspec
+from pydantic import Field
 from sqlalchemy import Connection
 
 from runtime.models.calls.usage import RunUsage, usage_of
@@ -17,31 +18,7 @@ from runtime.threads.turns.ending import FAILED
 from runtime.threads.turns.named_run import NamedRun, find_run
 from runtime.threads.turns.turn import AGENT_GONE, LIVING
 from runtime.tools.context import Context
-
-
-class Turn(NamedTuple):
-    """`texts`: messages of the agent. `notes`: what a person is told, such as why the run ended."""
-
-    texts: Sequence[str]
-    calls: Sequence[ToolCallPart]
-    outputs: Sequence[ToolOutputPart]
-    notes: Sequence[str]
-
-    @classmethod
-    def of(cls, messages: Iterable[Message]) -> Turn:
-        """Return the turn of these messages of one run."""
-        texts, calls, outputs, notes = [], [], [], []
-        for message in messages:
-            for part in message.parts:
-                if isinstance(part, TextPart) and (message.role, message.kind) == ("assistant", "message"):
-                    texts.append(part.text)
-                elif isinstance(part, ToolCallPart):
-                    calls.append(part)
-                elif isinstance(part, ToolOutputPart):
-                    outputs.append(part)
-                elif isinstance(part, EventPart):
-                    notes.append(part.text)
-        return cls(texts, calls, outputs, notes)
+from runtime.tools.result import Result
 
 
 class AnsweredRun(NamedTuple):
@@ -90,46 +67,85 @@ class AnsweredRun(NamedTuple):
         return self.ended or FAILED if self.is_over else None
 
 
-class TurnAnswer(NamedTuple):
-    """A run, and what the agent said and called in it until now. `thread_id`: None if the thread was deleted, or not
-    entered yet."""
+class ToolCallAnswer(Result):
+    """A call of a tool, and its output."""
 
-    run: AnsweredRun
-    thread_id: str | None
-    turn: Turn
-    usage: RunUsage
-
-    def json(self) -> dict[str, Any]:
-        """Return it as JSON. `ended`: null if the run goes on."""
-        turn = self.turn
-        outputs = {output.call_id: output for output in turn.outputs}
-        return {
-            "run": self.run.id,
-            "thread": self.thread_id,
-            "agent": self.run.agent,
-            "messages": list(turn.texts),
-            "tool_calls": [_call_json(call, outputs.get(call.id)) for call in turn.calls],
-            "notes": list(turn.notes),
-            "usage": self.usage._asdict(),
-            "ended": self.run.shown_end,
-            "state": self.run.shown_state,
-            "error": self.run.error,
-        }
+    name: str
+    arguments: dict[str, Any]
+    status: str | None = Field(description="`ok`, `error` or `unknown`; null: it has no output yet.")
+    output: str | None
 
 
-async def answer_of(context: Context, run_id: str, user_id: str) -> TurnAnswer:
+class UsageAnswer(Result):
+    """What the calls of models used."""
+
+    calls: int
+    tokens_in: int
+    tokens_out: int
+    cached: int
+    cost: float | None = Field(description="In US dollars; null if no price is known.")
+
+
+class AgentTurn(Result):
+    """A run, and what the agent said and called in it until now."""
+
+    run: str
+    agent: str
+    thread: str | None = Field(description="The thread; null if it was deleted, or not entered yet.")
+    state: str = Field(
+        description="`waiting`, `running`, or what the run waits for, such as `awaiting` an approval; then `done`, "
+        "`dead` or `cancelled`."
+    )
+    ended: str | None = Field(
+        description="`answered`, `done`, `max_steps`, `repeated`, `cancelled` or `failed`; null if it goes on."
+    )
+    messages: list[str] = Field(description="What the agent said.")
+    tool_calls: list[ToolCallAnswer]
+    notes: list[str] = Field(description="Why the run ended without an answer.")
+    usage: UsageAnswer
+    error: str | None = Field(description="Why it failed, or why it waits.")
+
+
+async def answer_of(context: Context, run_id: str, user_id: str) -> tuple[AnsweredRun, AgentTurn]:
     """Return a run of the user, and what was said in it, as they are at one moment. Raises NotFound, `Unavailable`."""
     messages = Messages(context.database, context.clock)
 
-    def read(connection: Connection) -> TurnAnswer:
+    def read(connection: Connection) -> tuple[AnsweredRun, AgentTurn]:
         found = find_run(connection, run_id, user_id)
-        thread_id = found.run.thread_id
+        run, thread_id = AnsweredRun.of(found), found.run.thread_id
         said = [] if thread_id is None else messages.find_of_run(connection, thread_id, user_id, run_id)
-        return TurnAnswer(AnsweredRun.of(found), thread_id, Turn.of(said), usage_of(connection, run_id))
+        return run, _turn(run, thread_id, said, usage_of(connection, run_id))
 
     # One transaction: each costs more than what it reads.
     async with context.database.read() as connection:
         return await connection.run_sync(read)
+
+
+def _turn(run: AnsweredRun, thread_id: str | None, said: Iterable[Message], usage: RunUsage) -> AgentTurn:
+    texts, calls, notes = list[str](), list[ToolCallPart](), list[str]()
+    outputs: dict[str, ToolOutputPart] = {}
+    for message in said:
+        for part in message.parts:
+            if isinstance(part, TextPart) and (message.role, message.kind) == ("assistant", "message"):
+                texts.append(part.text)
+            elif isinstance(part, ToolCallPart):
+                calls.append(part)
+            elif isinstance(part, ToolOutputPart):
+                outputs[part.call_id] = part
+            elif isinstance(part, EventPart):
+                notes.append(part.text)
+    return AgentTurn(
+        run=run.id,
+        agent=run.agent,
+        thread=thread_id,
+        state=run.shown_state,
+        ended=run.shown_end,
+        messages=texts,
+        tool_calls=[_call(call, outputs.get(call.id)) for call in calls],
+        notes=notes,
+        usage=UsageAnswer.of(usage),
+        error=run.error,
+    )
 
 
 def run_totals(connection: Connection, messages: Messages, user_id: str, run_id: str) -> dict[str, object]:
@@ -146,10 +162,6 @@ def arguments_of(call: ToolCallPart) -> Any:
     return msgspec.json.decode(call.arguments)
 
 
-def _call_json(call: ToolCallPart, output: ToolOutputPart | None) -> dict[str, Any]:
-    return {
-        "name": call.name,
-        "arguments": arguments_of(call),
-        "status": None if output is None else output.status,
-        "output": None if output is None else output.text,
-    }
+def _call(call: ToolCallPart, output: ToolOutputPart | None) -> ToolCallAnswer:
+    status, text = (None, None) if output is None else (output.status, output.text)
+    return ToolCallAnswer(name=call.name, arguments=arguments_of(call), status=status, output=text)

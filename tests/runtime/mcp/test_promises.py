@@ -101,13 +101,13 @@ def test_every_tool_of_the_table_is_listed_with_what_the_table_says_of_it(connec
     listed = {tool.name: tool for tool in connected.ask(lambda client: client.list_tools()).tools}
     assert listed.keys() == TOOLS.keys()
     for name, row in TOOLS.items():
-        told, hints = listed[name], row.annotations
-        assert (told.title, told.description) == (hints.title, first_paragraph(row.doc))
+        told = listed[name]
+        assert (told.title, told.description) == (row.title, first_paragraph(row.doc))
         assert told.input_schema["properties"].keys() == row.parameters.model_fields.keys()
         assert told.annotations is not None
-        assert told.annotations.read_only_hint == hints.read_only
-        assert told.annotations.destructive_hint == hints.destructive
-        assert told.annotations.idempotent_hint == hints.idempotent
+        assert told.annotations.read_only_hint == row.read_only
+        assert told.annotations.destructive_hint == row.destructive
+        assert told.annotations.idempotent_hint == row.idempotent
         assert told.annotations.open_world_hint is False
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 from pydantic import Field
 
 from runtime.agents.attempt import memory_subject
-from runtime.api.admin.agents.lookup import talking_agent, talking_thread, thread_of
+from runtime.api.admin.agents.lookup import talking_agent, talking_thread
 from runtime.api.admin.operation import operation
 from runtime.api.admin.parameters import OptionalAgent, Text
 from runtime.api.admin.state import AdminContext
@@ -24,6 +24,7 @@ from runtime.threads.turns.named_run import named_run
 from runtime.tools.agent.access import model_of
 from runtime.tools.agent.follower import Follower, Target
 from runtime.tools.agent.run_answer import AnsweredRun, answer_of
+from runtime.tools.conversations.overview import own_thread
 
 LONGEST_PATIENCE: Final = 86_400
 _EARLIER: Final = 50
@@ -109,7 +110,7 @@ async def chat_follow(
     written. At a limit of a budget it is not followed any longer if `patience` is given. Returns what the agent said
     and called, and how the run ended: null if it goes on.
     """
-    there = await thread_of(context, thread)
+    there = await own_thread(context, thread, None, None)
     await named_run(context.database, run, there.user_id)
     return await _followed(context, there, Target(run, after=after), patience, decides=decides)
 
@@ -150,12 +151,13 @@ async def _followed(
                 away = run if waits == ModelUnavailable.state else away
                 if 0 < patience <= now - away_since:
                     break
-    answer = await answer_of(context, target.run_id, thread.user_id)
-    run = _shown(context, answer.run)
+    found, turn = await answer_of(context, target.run_id, thread.user_id)
+    run = _shown(context, found)
     if away is not None and away_since is not None and not run.is_over:
         # It is tried again and again, and may be running at this moment.
         run = run._replace(state=away.state, error=away.error)
-    return answer._replace(run=run).json()
+    shown = {"state": run.shown_state, "ended": run.shown_end, "error": run.error}
+    return turn.model_copy(update=shown).model_dump(mode="json")
 
 
 def _needs_person(waits: str, *, decides: bool) -> bool:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dslc.blocks.agent import Agent
 from runtime.api.admin.state import AdminContext
-from runtime.errors import Conflict, NotFound, UsageError
-from runtime.suggestions import unknown_name
-from runtime.threads.thread import Thread, not_found
+from runtime.errors import Conflict, UsageError
+from runtime.threads.thread import Thread
 from runtime.tools.agent import access
+from runtime.tools.conversations.overview import own_thread
 
 
 def talking_agent(context: AdminContext, name: str | None) -> Agent:
@@ -22,22 +22,6 @@ def talking_agent(context: AdminContext, name: str | None) -> Agent:
         raise UsageError(str(several), hint=several.hint) from None
 
 
-def agent_name(context: AdminContext, name: str) -> str:
-    """Return the name of an agent of the program. Raises NotFound with the nearest names."""
-    if name not in context.agents:
-        raise unknown_name("agent", name, context.agents, NotFound)
-    return name
-
-
-async def thread_of(context: AdminContext, thread_id: str) -> Thread:
-    """Return the thread of the user with this id. Raises NotFound with the nearest ids."""
-    user_id, threads = context.caller.user_id, context.services.threads
-    try:
-        return await threads.get(thread_id, user_id=user_id)
-    except NotFound:
-        raise not_found(thread_id, await threads.nearest(thread_id, user_id)) from None
-
-
 async def talking_thread(context: AdminContext, thread_id: str | None, agent: Agent) -> Thread:
     """Return the thread of the user with the agent that has this id, by default the main one.
 
@@ -45,7 +29,7 @@ async def talking_thread(context: AdminContext, thread_id: str | None, agent: Ag
     """
     if thread_id is None:
         return await context.services.threads.main(context.caller.user_id, agent.name)
-    thread = await thread_of(context, thread_id)
+    thread = await own_thread(context, thread_id, None, None)
     if thread.agent != agent.name:
         raise UsageError(f"the thread {thread.id} is one of the agent {thread.agent}")
     return thread

@@ -9,27 +9,24 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from dslc.blocks.agent import Agent
-from runtime.api.admin.agents.lookup import agent_name
 from runtime.api.admin.operation import operation
 from runtime.api.admin.parameters import Text, time_json
 from runtime.api.admin.state import AdminContext
 from runtime.models.calls.usage import used_by
 from runtime.switches import SwitchedOff
 from runtime.threads.run import RunRow, newest_runs
-from runtime.tools.agent.access import main_name, model_of
+from runtime.tools.agent.access import check_agent, main_name, model_of, named_agent
 
 
 @operation()
 async def agent_show(context: AdminContext, agent: Text) -> dict[str, Any]:
     """Return the settings of an agent, with its last run for the user."""
-    name, user_id = agent_name(context, agent), context.caller.user_id
-    # A webhook may name a recorder without a declaration.
-    declared = context.program.agents.get(name) or Agent(name=name)
-    last = await newest_runs(context.database, user_id, name, 1)
+    declared, user_id = named_agent(context, agent), context.caller.user_id
+    last = await newest_runs(context.database, user_id, agent, 1)
     return {
-        "agent": name,
+        "agent": agent,
         "model": model_of(declared),
-        "main": main_name(context) == name,
+        "main": main_name(context) == agent,
         "memory": declared.memory,
         "thread": declared.thread.name,
         "enabled": await _is_enabled(context, declared, user_id),
@@ -45,7 +42,7 @@ async def agent_show(context: AdminContext, agent: Text) -> dict[str, Any]:
         "reply_tokens": declared.context.reply_tokens,
         "summarizer": None if declared.summarizer.model is None else declared.summarizer.model.name,
         "blocks": [block.name for block in declared.block],
-        "declared": context.program.origins.get(("agent", name)),
+        "declared": context.program.origins.get(("agent", agent)),
     }
 
 
@@ -61,7 +58,7 @@ async def agent_runs(
     names = sorted(context.agents) if agent is None else [agent]
     found = [run for each in names for run in await newest_runs(context.database, user_id, each, limit)]
     if not found and agent is not None:
-        agent_name(context, agent)
+        check_agent(context, agent)
     newest = nlargest(limit, found, key=attrgetter("started_at", "id"))
     return {
         "runs": [{**_run(context, run), "usage": (await used_by(context.database, run.id))._asdict()} for run in newest]

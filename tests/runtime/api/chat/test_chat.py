@@ -64,7 +64,7 @@ async def test_an_answer_is_read_in_one_transaction(talk: Talking, monkeypatch: 
     context = talk.agent.app.contexts.tool(OWNER_CALLER)
     read = Mock(wraps=context.database.read)
     monkeypatch.setattr(context.database, "read", read)
-    assert (await answer_of(context, turn["run"], talk.user_id)).json() == turn
+    assert (await answer_of(context, turn["run"], talk.user_id))[1].model_dump(mode="json") == turn
     assert read.call_count == 1
 
 
