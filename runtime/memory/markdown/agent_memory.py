@@ -10,7 +10,7 @@ import contextlib
 import os
 import shutil
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Callable, Collection, Generator, Iterator, Sequence, Set
+from collections.abc import Callable, Generator, Iterator, Sequence, Set
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -211,21 +211,30 @@ class AgentMemory:
     # Changing
 
     def rewrite(self, folder: Folder, change: Callable[[MarkdownDocument, datetime], MarkdownDocument]) -> None:
-        """Change `memory.md`; read it again whenever a person's edit comes in between. `change` gets its content and
-        its time of modification."""
+        """Change `memory.md`. `change` gets its content and its time of modification."""
+
+        def changed(before: bytes) -> bytes:
+            return change(MarkdownDocument.parse(before), self._modified(folder, MEMORY)).data
+
+        self._rewrite(folder, MEMORY, changed)
+
+    def _rewrite(self, place: Folder, name: str, change: Callable[[bytes], bytes]) -> None:
+        """Change a file; read it again whenever a person's edit comes in between. Without a file `change` gets no
+        bytes. One that changes nothing is not written."""
         for _ in range(_TRIES):
-            before, written = self._read(folder)
-            data = change(MarkdownDocument.parse(before or b""), written).data
+            before = place.read(name)
+            data = change(before or b"")
             if data == (before or b""):
                 return
-            folder.sweep()
-            if folder.replace(MEMORY, data, before):
+            place.sweep()
+            if place.replace(name, data, before):
                 return
-        raise StoreBusy(f"{folder.path / MEMORY} keeps changing", hint="close the program that writes to it")
+        raise StoreBusy(f"{place.path / name} keeps changing", hint="close the program that writes to it")
 
-    def _read(self, folder: Folder) -> tuple[bytes | None, datetime]:
-        """Return the bytes of `memory.md` (None if it does not exist), and its time of modification."""
-        return folder.read(MEMORY), _written(folder.status(MEMORY)) or self.now()
+    def _modified(self, place: Folder, name: str) -> datetime:
+        """Return a file's time of modification; now if it does not exist."""
+        status = place.status(name)
+        return self.now() if status is None else datetime.fromtimestamp(status.st_mtime, UTC)
 
     def _edit(self, folder: Folder | None, memory_id: str, text: str) -> Item:
         with contextlib.closing(self._files(folder)) as files:
@@ -237,16 +246,25 @@ class AgentMemory:
 
     def _edit_in(self, place: Folder, name: str, memory_id: str, text: str) -> Item | None:
         """Return the item with its new text; None if it is not in this file."""
-        for _ in range(_TRIES):
-            before = place.read(name)
-            number = self._numbers(name, before, {memory_id}).get(memory_id)
-            if before is None or number is None:
-                return None
-            data, item = self._with_text(place, name, before, number, text)
-            place.sweep()
-            if place.replace(name, data, before):
-                return item
-        raise self._busy(place, name)
+        found: list[Item] = []
+
+        def edited(before: bytes) -> bytes:
+            found.clear()
+            old = _parsed(name, before)
+            number = next((at for at, item in enumerate(self._items(old)) if item.memory_id == memory_id), None)
+            if number is None:
+                return before
+            with naming_item(place, name):
+                if isinstance(old, DailyLog):
+                    new: DailyLog | MarkdownDocument = old.replacing(old.entries[number], text)
+                else:
+                    new = relinked(self.agent_id, old, old.replacing(old.places[number], text))
+            new = self._stamped(new, place, name)
+            found.append(self._items(new)[number])
+            return new.data
+
+        self._rewrite(place, name, edited)
+        return found[0] if found else None
 
     def _delete(self, folder: Folder | None, memory_ids: Set[str]) -> dict[str, StoreError | None]:
         """Delete these items, all of a file together: their ids are those from before that, as a deletion may change
@@ -259,88 +277,92 @@ class AgentMemory:
                 if place is None:
                     break
                 with collecting(failures):
-                    done |= self._delete_in(place, name, left)
+                    done |= self._delete_in(place, name, _named(left))
         if failures:
             # Items that were not found may be in a file that could not be read or changed.
             return {memory_id: done.get(memory_id, failures[0]) for memory_id in memory_ids}
         return done
 
-    def _delete_in(self, place: Folder, name: str, memory_ids: Set[str]) -> dict[str, StoreError | None]:
-        for _ in range(_TRIES):
-            before = place.read(name)
-            numbers = self._numbers(name, before, memory_ids)
-            if before is None or not numbers:
-                return {}
+    def _delete_in(self, place: Folder, name: str, unwanted: Callable[[Item], bool]) -> dict[str, StoreError | None]:
+        """Delete items from a file; return for each None, or why it was not deleted."""
+        gone: dict[int, str] = {}
+        refused: list[StoreError] = []
+
+        def without(before: bytes) -> bytes:
+            gone.clear()
+            refused.clear()
+            old = _parsed(name, before)
+            gone.update({number: item.memory_id for number, item in enumerate(self._items(old)) if unwanted(item)})
             try:
-                data = self._without(place, name, before, numbers.values())
+                with naming_item(place, name):
+                    new = self._without(old, gone.keys())
             except StoreError as error:
-                if len(numbers) == 1:
-                    return dict.fromkeys(numbers, error)
-                # Only some of them cannot be deleted. The last one first: equal items before it keep their ids.
-                alone = (self._delete_in(place, name, {memory_id}) for memory_id in reversed(numbers))
-                return {memory_id: outcome for each in alone for memory_id, outcome in each.items()}
-            place.sweep()
-            if place.replace(name, data, before):
-                return dict.fromkeys(numbers)
-        raise self._busy(place, name)
+                refused.append(error)
+                return before
+            return self._stamped(new, place, name).data if gone else before
+
+        self._rewrite(place, name, without)
+        if not refused:
+            return dict.fromkeys(gone.values())
+        if len(gone) == 1:
+            return dict.fromkeys(gone.values(), refused[0])
+        # Only some of them cannot be deleted. The last one first: equal items before it keep their ids.
+        alone = (self._delete_in(place, name, _named({memory_id})) for memory_id in [*gone.values()][::-1])
+        return {memory_id: outcome for each in alone for memory_id, outcome in each.items()}
+
+    def _without(self, old: DailyLog | MarkdownDocument, gone: Set[int]) -> DailyLog | MarkdownDocument:
+        """Return the text without the items of these numbers. Raises Inseparable."""
+        if not gone:
+            return old
+        if isinstance(old, DailyLog):
+            return old.without(*(old.entries[number] for number in gone))
+        return relinked(self.agent_id, old, old.without(*(old.places[number] for number in gone)), gone)
+
+    def forget_user(self, user_id: str) -> int:
+        """Delete every item of the user; return how many. Other users' lines stay unchanged, byte for byte.
+
+        Each file is replaced as a whole; an interrupted deletion has finished some of the files and is repeated. Raises
+        StoreError if a file could not be changed, after changing the others.
+        """
+        outcomes: list[StoreError | None] = []
+        failures: list[StoreError] = []
+        with self.held(create=False) as folder, collecting(failures), logs_of(folder) as logs:
+            for place in filter(None, (folder, logs)):
+                with collecting(failures):
+                    place.sweep()
+            with contextlib.closing(self._files(folder)) as files:
+                for place, name in files:
+                    with collecting(failures):
+                        outcomes += self._delete_in(place, name, lambda item: item.user_id == user_id).values()
+        failures += filter(None, outcomes)
+        if failures:
+            raise failures[0]
+        return len(outcomes)
 
     def _files(self, folder: Folder | None) -> Generator[tuple[Folder, str], None, None]:
         """Yield `memory.md` and every log, the newest first, each with its folder; none without a folder."""
         if folder is None:
             return
         yield folder, MEMORY
-        logs = folder.child(LOGS)
-        with logs or contextlib.nullcontext():
+        with logs_of(folder) as logs:
             for day in reversed(days(logs.names())) if logs is not None else ():
                 assert logs is not None
                 yield logs, f"{day.isoformat()}.md"
 
-    def _numbers(self, name: str, data: bytes | None, memory_ids: Set[str]) -> dict[str, int]:
-        """Return the numbers of these items in a file, in its order."""
-        if data is None:
-            return {}
-        day = day_of(name)
-        if day is None:
-            items = long_term_items(self.agent_id, MarkdownDocument.parse(data), self.now())
-        else:
-            items = log_items(self.agent_id, DailyLog.parse(day, data))
-        return {item.memory_id: number for number, item in enumerate(items) if item.memory_id in memory_ids}
+    def _items(self, text: DailyLog | MarkdownDocument) -> list[Item]:
+        """Return the items of a file, one for each of its places."""
+        if isinstance(text, DailyLog):
+            return log_items(self.agent_id, text)
+        return long_term_items(self.agent_id, text, self.now())
 
-    def _with_text(self, place: Folder, name: str, before: bytes, number: int, text: str) -> tuple[bytes, Item]:
-        """Return the new bytes of a file with another text in one item, and that item."""
-        day = day_of(name)
-        if day is not None:
-            log = DailyLog.parse(day, before)
-            with naming_item(place, name):
-                log = log.replacing(log.entries[number], text)
-            return log.data, log_items(self.agent_id, log)[number]
-        old = MarkdownDocument.parse(before)
-        with naming_item(place, name):
-            document = relinked(self.agent_id, old, old.replacing(old.items[number][1], text))
-        document = self._stamped(document, place, name)
-        return document.data, long_term_items(self.agent_id, document, self.now())[number]
-
-    def _without(self, place: Folder, name: str, before: bytes, numbers: Collection[int]) -> bytes:
-        """Return the new bytes of a file without the items of these numbers."""
-        day = day_of(name)
-        if day is not None:
-            log = DailyLog.parse(day, before)
-            with naming_item(place, name):
-                return log.without(*(log.entries[number] for number in numbers)).data
-        old = MarkdownDocument.parse(before)
-        with naming_item(place, name):
-            document = old.without(*(old.items[number][1] for number in numbers))
-            document = relinked(self.agent_id, old, document, frozenset(numbers))
-        return self._stamped(document, place, name).data
-
-    def _stamped(self, document: MarkdownDocument, place: Folder, name: str) -> MarkdownDocument:
-        return document.stamped(self.agent_id, self.now(), _written(place.status(name)) or self.now())
+    def _stamped(self, text: DailyLog | MarkdownDocument, place: Folder, name: str) -> DailyLog | MarkdownDocument:
+        """Return the text of a changed file with the current time in its header, if it is one with a header."""
+        if isinstance(text, DailyLog):
+            return text
+        return text.stamped(self.agent_id, self.now(), self._modified(place, name))
 
     def _unknown(self, memory_id: str) -> NoSuchItem:
         return NoSuchItem(f"{self.agent_id} has no item with the id {memory_id}")
-
-    def _busy(self, place: Folder, name: str) -> StoreBusy:
-        return StoreBusy(f"{place.path / name} keeps changing", hint="close the program that writes to it")
 
     def remove(self) -> bool:
         """Delete the folder with its content; True if it existed.
@@ -391,6 +413,20 @@ def _fact(item: Item) -> tuple[object, ...]:
     return section_of(item), item.chunk_hash, item.user_id, item.subject
 
 
-def _written(status: os.stat_result | None) -> datetime | None:
-    """Return the time of modification of this status."""
-    return None if status is None else datetime.fromtimestamp(status.st_mtime, UTC)
+def _named(memory_ids: Set[str]) -> Callable[[Item], bool]:
+    """Return a condition for the items with these ids."""
+    return lambda item: item.memory_id in memory_ids
+
+
+def _parsed(name: str, data: bytes) -> DailyLog | MarkdownDocument:
+    """Return the content of `memory.md`, or of a day's log."""
+    day = day_of(name)
+    return MarkdownDocument.parse(data) if day is None else DailyLog.parse(day, data)
+
+
+@contextlib.contextmanager
+def logs_of(folder: Folder | None) -> Iterator[Folder | None]:
+    """Yield the open folder of an agent's logs; None if it does not exist."""
+    logs = None if folder is None else folder.child(LOGS)
+    with logs or contextlib.nullcontext():
+        yield logs

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from hashlib import sha256
@@ -17,7 +17,7 @@ from hashlib import sha256
 from runtime.memory.errors import StoreError
 from runtime.memory.files.folder import Folder, revision, sync
 from runtime.memory.markdown import promoted
-from runtime.memory.markdown.agent_memory import LOGS, MEMORY, AgentMemory
+from runtime.memory.markdown.agent_memory import MEMORY, AgentMemory, logs_of
 from runtime.memory.markdown.items import long_term_items
 from runtime.memory.markdown.long_term import MarkedBullet, look_through
 from runtime.memory.markdown.text.annotation import Annotation, annotation_of
@@ -50,9 +50,9 @@ def compact(agent_memory: AgentMemory, older_than: date) -> Compaction:
     """
     today, readings = agent_memory.now().date(), dict[date, _LogSnapshot]()
     # Reading may take long and needs no lock; changed files are read again under the lock.
-    with contextlib.suppress(StoreError), agent_memory.looked_at() as folder, _logs(folder) as logs:
+    with contextlib.suppress(StoreError), agent_memory.looked_at() as folder, logs_of(folder) as logs:
         readings = _read(agent_memory.agent_id, logs, today, {})
-    with agent_memory.held(create=False) as folder, _logs(folder) as logs:
+    with agent_memory.held(create=False) as folder, logs_of(folder) as logs:
         if folder is None or logs is None:
             return Compaction(0, 0)
         readings = _read(agent_memory.agent_id, logs, today, readings)
@@ -65,13 +65,6 @@ def compact(agent_memory: AgentMemory, older_than: date) -> Compaction:
             folder.settle(MEMORY)
         gone = _delete(logs, old)
         return Compaction(put, gone, tuple(problem for _, problem in sorted(kept.items())))
-
-
-@contextlib.contextmanager
-def _logs(folder: Folder | None) -> Iterator[Folder | None]:
-    logs = None if folder is None else folder.child(LOGS)
-    with logs or contextlib.nullcontext():
-        yield logs
 
 
 def _read(

@@ -7,6 +7,7 @@ import os
 import shutil
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
@@ -16,7 +17,7 @@ from runtime.memory.files import lock
 from runtime.memory.files.folder import Folder, naming, read_all, revision
 from runtime.memory.files.reader import FileReader
 from runtime.memory.item import Item
-from runtime.memory.markdown.agent_memory import LOGS, MEMORY, part_name
+from runtime.memory.markdown.agent_memory import LOGS, MEMORY, logs_of, part_name
 from runtime.memory.markdown.items import log_items, long_term_items
 from runtime.memory.markdown.text.daily_log import DailyLog, day_of, days
 from runtime.memory.markdown.text.document import MarkdownDocument
@@ -68,9 +69,8 @@ class MarkdownReader(FileReader):
             memory = None if agent is None else agent.status(MEMORY)
             if memory is not None:
                 found.append(Part(part_name(agent_id, None), agent_id, revision(memory)))
-            logs = None if agent is None else agent.child(LOGS)
-            with contextlib.ExitStack() as held:
-                for day in () if logs is None else days(held.enter_context(logs).names()):
+            with logs_of(agent) as logs:
+                for day in () if logs is None else days(logs.names()):
                     status = None if logs is None else logs.status(f"{day.isoformat()}.md")
                     if status is not None:
                         found.append(Part(part_name(agent_id, day), agent_id, revision(status)))
@@ -153,23 +153,14 @@ class MarkdownReader(FileReader):
                 shutil.rmtree(name, dir_fd=root.descriptor, ignore_errors=True)
 
 
-@contextlib.contextmanager
-def _inner(agent: Folder | None, day: date | None) -> Iterator[Folder | None]:
-    """Yield the agent's folder, or for a day's log the folder of logs."""
-    if agent is None or day is None:
-        yield agent
-        return
-    logs = agent.child(LOGS)
-    with contextlib.ExitStack() as held:
-        yield held.enter_context(logs) if logs is not None else None
+def _inner(agent: Folder | None, day: date | None) -> AbstractContextManager[Folder | None]:
+    """Open the agent's folder, or for a day's log the folder of logs."""
+    return contextlib.nullcontext(agent) if day is None else logs_of(agent)
 
 
 def _days(agent: Folder) -> list[date]:
-    logs = agent.child(LOGS)
-    if logs is None:
-        return []
-    with logs:
-        return days(logs.names())
+    with logs_of(agent) as logs:
+        return [] if logs is None else days(logs.names())
 
 
 class Measure:

@@ -25,7 +25,6 @@ from runtime.memory.item import Item
 from runtime.memory.markdown.agent_memory import AgentMemory, MarkdownEdit, WriteRequest, WriteResult
 from runtime.memory.markdown.compaction import compact
 from runtime.memory.markdown.reader import MarkdownReader
-from runtime.memory.markdown.user_removal import forget_user
 from runtime.memory.store import Capability
 from runtime.memory.store_types import Compaction, StorePlace, StoreProblem
 
@@ -97,7 +96,7 @@ class MarkdownStore(FileStore[MarkdownReader, AgentMemory]):
         return await self._writing(compact, self._writer(agent_id), older_than)
 
     async def _forget_user(self, user_id: str, agent_id: str) -> int:
-        return await self._writing(forget_user, self._writer(agent_id), user_id)
+        return await self._writing(self._writer(agent_id).forget_user, user_id)
 
     async def close(self) -> None:
         await self._drain()

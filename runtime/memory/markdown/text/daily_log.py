@@ -19,8 +19,9 @@ from typing import NamedTuple
 from runtime.memory.item import Item
 from runtime.memory.markdown.text.annotation import GUARD, MARK, NOTHING, Annotation, annotation_of, take
 from runtime.memory.markdown.text.bullets import begins_something, is_bullet
-from runtime.memory.markdown.text.lines import BLANK, body, join, newline, split, visible
-from runtime.memory.markdown.text.literal_blocks import Inseparable, Instead, opaque
+from runtime.memory.markdown.text.item_lines import ItemLines
+from runtime.memory.markdown.text.lines import BLANK, body, newline, split, visible
+from runtime.memory.markdown.text.literal_blocks import opaque
 
 _ENTRY = re.compile(r"##[ \t]+([0-9]{1,2}):([0-9]{2})(?:[ \t]+(?:[—–-]+(?:[ \t]+|$))?(.*))?$")
 _HEADING = re.compile(r"##([ \t]|$)")
@@ -49,8 +50,8 @@ class _ParsedEntry(NamedTuple):
     annotation: Annotation
 
 
-class DailyLog:
-    """A parsed log of a day. Immutable: changes return a new one."""
+class DailyLog(ItemLines[LogEntry]):
+    """A parsed log of a day."""
 
     def __init__(self, day: date, lines: Sequence[str]) -> None:
         self.day = day
@@ -65,9 +66,11 @@ class DailyLog:
         return cls(day, split(data))
 
     @property
-    def data(self) -> bytes:
-        """Return the bytes of the file."""
-        return join(self.lines)
+    def places(self) -> tuple[LogEntry, ...]:
+        return self.entries
+
+    def _with(self, lines: Sequence[str]) -> DailyLog:
+        return DailyLog(self.day, lines)
 
     @property
     def sections(self) -> Iterator[tuple[int, int]]:
@@ -92,24 +95,6 @@ class DailyLog:
             return [*written, *blank]
 
         return self._with_instead([entry], lines, wanted)
-
-    def without(self, *gone: LogEntry) -> DailyLog:
-        """Return the log without the lines of these entries, each down to the next heading. Raises Inseparable."""
-        starts = {entry.start for entry in gone}
-        wanted = [said for said, entry in zip(self._said(), self.entries, strict=True) if entry.start not in starts]
-        guard = f"{GUARD}{newline(self.lines)}"
-        return self._with_instead(gone, lambda *, guarded: [guard] if guarded else [], wanted)
-
-    def _with_instead(self, gone: Sequence[LogEntry], lines: Instead, wanted: list[_ParsedEntry]) -> DailyLog:
-        """Return the log with the lines of each entry replaced, guarded where needed, and verify the result."""
-        for guarded in (False, True):
-            changed = list(self.lines)
-            for entry in sorted(gone, reverse=True, key=lambda entry: entry.start):
-                changed[entry.start : entry.end] = lines(guarded=guarded)
-            log = DailyLog(self.day, changed)
-            if log._said() == wanted:
-                return log
-        raise Inseparable(gone[0].start + 1)
 
     def _said(self) -> list[_ParsedEntry]:
         return [_ParsedEntry(entry.at, entry.text, entry.annotation) for entry in self.entries]

@@ -13,10 +13,11 @@ from typing import NamedTuple
 
 from runtime.memory.item import PATTERN, Item, MemoryType, rfc3339
 from runtime.memory.markdown.text import bullets
-from runtime.memory.markdown.text.annotation import GUARD, Annotation
+from runtime.memory.markdown.text.annotation import Annotation
 from runtime.memory.markdown.text.bullets import Bullet
-from runtime.memory.markdown.text.lines import BLANK, body, is_blank, join, newline, split
-from runtime.memory.markdown.text.literal_blocks import Inseparable, Instead, opaque
+from runtime.memory.markdown.text.item_lines import ItemLines
+from runtime.memory.markdown.text.lines import BLANK, body, is_blank, newline, split
+from runtime.memory.markdown.text.literal_blocks import opaque
 
 _TITLE = "# Agent Memory:"
 _UPDATED = "Updated:"
@@ -65,8 +66,8 @@ class _ParsedItem(NamedTuple):
     annotation: Annotation
 
 
-class MarkdownDocument:
-    """A parsed `memory.md`. Immutable: changes return a new one."""
+class MarkdownDocument(ItemLines[Bullet]):
+    """A parsed `memory.md`."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self.lines = tuple(lines)
@@ -80,9 +81,11 @@ class MarkdownDocument:
         return cls(split(data))
 
     @property
-    def data(self) -> bytes:
-        """Return the bytes of the file."""
-        return join(self.lines)
+    def places(self) -> list[Bullet]:
+        return [bullet for _, bullet in self.items]
+
+    def _with(self, lines: Sequence[str]) -> MarkdownDocument:
+        return MarkdownDocument(lines)
 
     @property
     def updated_at(self) -> datetime | None:
@@ -108,7 +111,7 @@ class MarkdownDocument:
     def replacing(self, bullet: Bullet, text: str, annotation: Annotation | None = None) -> MarkdownDocument:
         """Return the document with another text in this bullet, and if given with another annotation; its marker stays.
         Raises Inseparable."""
-        number = next(number for number, (_, each) in enumerate(self.items) if each.start == bullet.start)
+        number = self.places.index(bullet)
         note = bullet.annotation if annotation is None else annotation
         wanted = self._said()
         wanted[number] = wanted[number]._replace(text=text, annotation=note)
@@ -121,24 +124,6 @@ class MarkdownDocument:
             return written
 
         return self._with_instead([bullet], lines, wanted)
-
-    def without(self, *gone: Bullet) -> MarkdownDocument:
-        """Return the document without the lines of these bullets. Raises Inseparable."""
-        starts = {bullet.start for bullet in gone}
-        wanted = [said for said, (_, each) in zip(self._said(), self.items, strict=True) if each.start not in starts]
-        guard = f"{GUARD}{newline(self.lines)}"
-        return self._with_instead(gone, lambda *, guarded: [guard] if guarded else [], wanted)
-
-    def _with_instead(self, gone: Sequence[Bullet], lines: Instead, wanted: list[_ParsedItem]) -> MarkdownDocument:
-        """Return the document with the lines of each bullet replaced, guarded where needed, and verify the result."""
-        for guarded in (False, True):
-            changed = list(self.lines)
-            for bullet in sorted(gone, reverse=True, key=lambda bullet: bullet.start):
-                changed[bullet.start : bullet.end] = lines(guarded=guarded)
-            document = MarkdownDocument(changed)
-            if document._said() == wanted:
-                return document
-        raise Inseparable(gone[0].start + 1)
 
     def _said(self) -> list[_ParsedItem]:
         return [_ParsedItem(section.name, bullet.text, bullet.annotation) for section, bullet in self.items]

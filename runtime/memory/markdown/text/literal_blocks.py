@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Protocol
 
 from runtime.memory.markdown.text.annotation import MARK
 from runtime.memory.markdown.text.lines import BLANK, body
@@ -19,13 +18,6 @@ class Inseparable(ValueError):  # noqa: N818 - it says what is in the way
         """`line`: of the item, counted from 1."""
         super().__init__(f"line {line} prevents a code block or a comment before it from being closed further below")
         self.line = line
-
-
-class Instead(Protocol):
-    """Returns the lines that replace those of an item. `guarded`: with an annotation that keeps a block that is open
-    before them from being closed after them."""
-
-    def __call__(self, *, guarded: bool) -> list[str]: ...
 
 
 def opaque(lines: Sequence[str], *, marks_end_fences: bool = False) -> list[tuple[int, int]]:

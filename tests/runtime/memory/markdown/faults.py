@@ -14,7 +14,6 @@ from runtime.memory.markdown.compaction import compact
 from runtime.memory.markdown.long_term import look_through
 from runtime.memory.markdown.reader import MarkdownReader
 from runtime.memory.markdown.text.daily_log import DailyLog, days
-from runtime.memory.markdown.user_removal import forget_user
 from runtime.memory.store_types import Scan
 from tests.clocks import ManualClock
 from tests.runtime.memory.faults import Case, Outcome, no_leftovers
@@ -208,7 +207,7 @@ def begin_with_ada(root: Path) -> None:
 
 
 def forget_ada(root: Path) -> None:
-    forget_user(agent_memory(root), "ada")
+    agent_memory(root).forget_user("ada")
 
 
 _LEFT = sorted([*_BEGUN, "Last fact"])
