@@ -115,7 +115,9 @@ async def test_the_token_bits_of_a_text_are_the_signs_of_its_tokens_vectors(embe
         np.testing.assert_array_equal(np.unpackbits(kept, axis=1).astype(bool), states[meant] > 0)
     assert [len(bits) // (model.DIMENSION // 8) for bits in made.tokens] == [8, 1, 0, 0, 0, 10]
     blank = await embedder.embed_question_with_tokens(" \n")
-    assert (blank.tokens, len(blank.places), blank.vector.any()) == (None, 0, False)
+    assert blank.tokens is None
+    assert not blank.places
+    assert not blank.vector.any()
 
 
 async def test_of_a_long_text_the_bits_of_its_rarest_tokens_are_kept_in_order(embedder: LocalEmbedder) -> None:

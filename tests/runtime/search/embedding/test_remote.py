@@ -9,6 +9,8 @@ import math
 import struct
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
+from itertools import product
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -31,15 +33,28 @@ from runtime.search.embedding.openai import OpenAIEmbedder, OpenAIOptions
 from runtime.search.embedding.remote import AT_ONCE
 from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable
 from runtime.secrets.secret import Secret
+from tests.cases import each_case
 from tests.clocks import until
 from tests.runtime.outbound.https import authority
 from tests.runtime.outbound.test_http import Sleepless
-from tests.runtime.search.embedding.services import DIMENSION, PATHS, Service, never, says, serving, vector, vectors
+from tests.runtime.search.embedding.services import (
+    DIMENSION,
+    PATHS,
+    Answer,
+    Service,
+    never,
+    says,
+    serving,
+    vector,
+    vectors,
+)
 
 KEY = "sk-" + "8Gx2Lm5Qz9Wn3Rt7Vb1Y"
 TEXTS = ["one", "two", "three"]
 
 Open = Callable[..., Embedder]
+OLLAMA, OPENAI_API = (pytest.mark.parametrize("kind", [kind], indirect=True) for kind in ("ollama", "openai"))
+"""Of one kind of service."""
 
 
 @pytest.fixture(params=PATHS)
@@ -64,12 +79,18 @@ async def opened(service: Service, sleepless: Sleepless) -> AsyncIterator[Open]:
     """Return a function that opens the embedding with the options of a test."""
     found: list[Embedder] = []
 
-    def make(*, url: str = service.url, caller: HttpCaller | None = None, **options: Any) -> Embedder:
+    def make(
+        *,
+        url: str = service.url,
+        key: bytes | None = KEY.encode(),
+        caller: HttpCaller | None = None,
+        **options: Any,
+    ) -> Embedder:
         if service.kind == "ollama":
             made: Embedder = OllamaEmbedder(OllamaOptions(url=url, **options), caller=caller, clock=sleepless)
         else:
-            given = OpenAIOptions(url=url, **options)
-            made = OpenAIEmbedder(given, Secret(KEY.encode(), "env OPENAI_API_KEY"), caller=caller, clock=sleepless)
+            secret = None if key is None else Secret(key, "env OPENAI_API_KEY")
+            made = OpenAIEmbedder(OpenAIOptions(url=url, **options), secret, caller=caller, clock=sleepless)
         found.append(made)
         return made
 
@@ -169,34 +190,6 @@ async def test_vectors_of_two_dimensions_in_one_answer_are_refused(opened: Open,
     assert embedder.dimension is None
 
 
-async def test_vectors_of_no_numbers_are_refused(opened: Open, service: Service) -> None:
-    service.answers.append(vectors(lambda texts: [[] for _ in texts]))
-
-    assert "empty vectors" in str(await refusal(opened()))
-
-
-@pytest.mark.parametrize("count", [0, 2, 4])
-async def test_another_count_of_vectors_is_refused(opened: Open, service: Service, count: int) -> None:
-    service.answers.append(vectors(lambda texts: [vector(str(number)) for number in range(count)]))
-
-    assert f"returned {count} vectors for 3 texts" in str(await refusal(opened()))
-
-
-@pytest.mark.parametrize("number", [1e39, -1e300])
-async def test_numbers_that_are_not_finite_are_refused(opened: Open, service: Service, number: float) -> None:
-    service.answers.append(vectors(lambda texts: [[1.0, number] for _ in texts]))
-
-    assert "not finite" in str(await refusal(opened()))
-
-
-@pytest.mark.parametrize("literal", ["NaN", "Infinity", "1e999"])
-async def test_literals_that_are_no_numbers_are_refused(opened: Open, service: Service, literal: str) -> None:
-    body = json.dumps(service.shape([[1.0, 4711.0]] * 3)).replace("4711.0", literal)
-    service.answers.append(says(200, body))
-
-    await refusal(opened())
-
-
 async def test_a_vector_of_zeros_stays_one(opened: Open, service: Service) -> None:
     service.answers.append(vectors(lambda texts: [[0.0, 0.0], [3.0, 4.0], [1e-30, 0.0]]))
     rows = await opened().embed(TEXTS)
@@ -204,24 +197,37 @@ async def test_a_vector_of_zeros_stays_one(opened: Open, service: Service) -> No
     np.testing.assert_allclose(rows, np.array([[0.0, 0.0], [0.6, 0.8], [1.0, 0.0]]), atol=1e-6)
 
 
-@pytest.mark.parametrize("row", [None, "x", 5, {}, [[1.0]], [None], ["1.0"], [True], ["a", "b"]], ids=json.dumps)
-async def test_what_is_not_a_vector_is_refused(opened: Open, service: Service, row: Any) -> None:
-    service.answers.append(vectors(lambda texts: [row for _ in texts]))
-
-    assert "not vectors" in str(await refusal(opened()))
+def returning(rows: list[Any]) -> Answer:
+    """Answer with these vectors."""
+    return vectors(lambda _texts: rows)
 
 
-@pytest.mark.parametrize("body", [None, [], "text", {}, {"embeddings": None}, {"data": None}, {"data": [None]}, 5])
-async def test_an_answer_of_another_shape_is_refused(opened: Open, service: Service, body: Any) -> None:
-    service.answers.append(says(200, json.dumps(body)))
+ROWS: list[Any] = [None, "x", 5, {}, [[1.0]], [None], ["1.0"], [True], ["a", "b"]]
+BODIES: list[Any] = [None, [], "text", {}, {"embeddings": None}, {"data": None}, {"data": [None]}, 5]
+WRONG = [
+    (returning([[]] * 3), "returned empty vectors"),
+    *((returning([[1.0, 2.0]] * count), f"returned {count} vectors for 3 texts") for count in (0, 2, 4)),
+    *((returning([[1.0, number]] * 3), "not finite") for number in (1e39, -1e300)),
+    *((returning([row] * 3), "that is not vectors") for row in ROWS),
+    *((says(200, json.dumps(body)), "that is not vectors") for body in BODIES),
+    (says(200, "<html>It works!</html>"), "answered something that is not JSON"),
+]
+"""Answers of a service to three texts, and what the error says."""
 
-    assert f"{service.host} that is not vectors" in str(await refusal(opened()))
+
+@each_case("answer, message", WRONG, itemgetter(1))
+async def test_an_answer_that_is_not_the_vectors_of_the_texts_is_refused(
+    opened: Open, service: Service, answer: Answer, message: str
+) -> None:
+    service.answers.append(answer)
+    assert message in str(await refusal(opened()))
 
 
-async def test_what_is_not_json_is_refused(opened: Open, service: Service) -> None:
-    service.answers.append(says(200, "<html>It works!</html>"))
-
-    assert f"{service.host} answered something that is not JSON" in str(await refusal(opened()))
+@each_case("literal", ["NaN", "Infinity", "1e999"])
+async def test_literals_that_are_no_numbers_are_refused(opened: Open, service: Service, literal: str) -> None:
+    body = json.dumps(service.shape([[1.0, 4711.0]] * 3)).replace("4711.0", literal)
+    service.answers.append(says(200, body))
+    await refusal(opened())
 
 
 async def test_a_huge_answer_is_refused(opened: Open, service: Service, sleepless: Sleepless) -> None:
@@ -375,169 +381,121 @@ async def test_a_text_that_is_never_short_enough_is_refused(opened: Open, servic
 # Each service separately.
 
 
-@pytest.fixture
-async def ollama() -> AsyncIterator[Service]:
-    async with serving("ollama") as running:
-        yield running
+@OLLAMA
+async def test_ollama_is_asked_as_its_documentation_says(opened: Open, service: Service) -> None:
+    await opened(model="all-minilm").embed(["Why is the sky blue?"])
+
+    assert service.bodies == [{"model": "all-minilm", "input": ["Why is the sky blue?"], "truncate": True}]
+    assert "Authorization" not in service.headers[0]
 
 
-@pytest.fixture
-async def openai() -> AsyncIterator[Service]:
-    async with serving("openai") as running:
-        yield running
-
-
-def ollama_of(service: Service, clock: Sleepless, **options: Any) -> OllamaEmbedder:
-    return OllamaEmbedder(OllamaOptions(url=service.url, **options), clock=clock)
-
-
-def openai_of(service: Service, clock: Sleepless, key: bytes | None = KEY.encode(), **options: Any) -> OpenAIEmbedder:
-    secret = None if key is None else Secret(key, "env OPENAI_API_KEY")
-    return OpenAIEmbedder(OpenAIOptions(url=service.url, **options), secret, clock=clock)
-
-
-async def test_ollama_is_asked_as_its_documentation_says(ollama: Service, sleepless: Sleepless) -> None:
-    embedder = ollama_of(ollama, sleepless, model="all-minilm")
-    await embedder.embed(["Why is the sky blue?"])
-    await embedder.close()
-
-    assert ollama.bodies == [{"model": "all-minilm", "input": ["Why is the sky blue?"], "truncate": True}]
-    assert "Authorization" not in ollama.headers[0]
-
-
+@OLLAMA
 @pytest.mark.parametrize(("name", "model"), [("all-minilm", "all-minilm:latest"), ("bge-m3:567m", "bge-m3:567m")])
 async def test_a_model_of_ollama_without_a_tag_is_the_latest(
-    ollama: Service, sleepless: Sleepless, name: str, model: str
+    opened: Open, service: Service, name: str, model: str
 ) -> None:
-    assert ollama_of(ollama, sleepless, model=name).model == f"ollama/{model}"
+    assert opened(model=name).model == f"ollama/{model}"
 
 
-async def test_a_model_that_ollama_has_not_is_to_be_pulled(ollama: Service, sleepless: Sleepless) -> None:
-    ollama.answers.append(says(404, {"error": 'model "all-minilm" not found, try pulling it first'}))
-    embedder = ollama_of(ollama, sleepless, model="all-minilm")
-    refused = await refusal(embedder)
-    await embedder.close()
+@OLLAMA
+async def test_a_model_that_ollama_has_not_is_to_be_pulled(opened: Open, service: Service) -> None:
+    service.answers.append(says(404, {"error": 'model "all-minilm" not found, try pulling it first'}))
+    refused = await refusal(opened(model="all-minilm"))
 
-    assert refused.line() == f"Ollama at {ollama.host} has no model all-minilm (ollama pull all-minilm)"
-
-
-async def test_what_is_not_ollama_is_said(ollama: Service, sleepless: Sleepless) -> None:
-    ollama.answers.append(says(404, "404 page not found"))
-    embedder = ollama_of(ollama, sleepless)
-    refused = await refusal(embedder)
-    await embedder.close()
-
-    assert f"{ollama.host} has no /api/embed" in str(refused)
+    assert refused.line() == f"Ollama at {service.host} has no model all-minilm (ollama pull all-minilm)"
 
 
-async def test_ollama_that_cannot_write_nan_is_told_from_one_that_is_busy(
-    ollama: Service, sleepless: Sleepless
-) -> None:
-    ollama.answers += [says(500, {"error": "json: unsupported value: NaN"})] * 3
-    embedder = ollama_of(ollama, sleepless)
-    refused = await refusal(embedder)
-    await embedder.close()
-
-    assert "not finite" in str(refused)
+@OLLAMA
+async def test_what_is_not_ollama_is_said(opened: Open, service: Service) -> None:
+    service.answers.append(says(404, "404 page not found"))
+    assert f"{service.host} has no /api/embed" in str(await refusal(opened()))
 
 
-async def test_openai_is_asked_as_its_documentation_says(openai: Service, sleepless: Sleepless) -> None:
+@OLLAMA
+async def test_ollama_that_cannot_write_nan_is_told_from_one_that_is_busy(opened: Open, service: Service) -> None:
+    service.answers += [says(500, {"error": "json: unsupported value: NaN"})] * 3
+    assert "not finite" in str(await refusal(opened()))
+
+
+@OPENAI_API
+async def test_openai_is_asked_as_its_documentation_says(opened: Open, service: Service) -> None:
     for key, options, body in (
         (KEY.encode() + b"\n", {}, {"model": "text-embedding-3-small"}),
         (None, {"model": "bge-m3", "dimension": DIMENSION}, {"model": "bge-m3", "dimensions": DIMENSION}),
     ):
-        embedder = openai_of(openai, sleepless, key, **options)
+        embedder = opened(key=key, **options)
         await embedder.embed(["one", "two"])
-        await embedder.close()
-        assert openai.bodies.pop() == {**body, "input": ["one", "two"]}
-        assert openai.headers.pop().get("Authorization") == (None if key is None else f"Bearer {KEY}")
+        assert service.bodies.pop() == {**body, "input": ["one", "two"]}
+        assert service.headers.pop().get("Authorization") == (None if key is None else f"Bearer {KEY}")
 
 
-@pytest.mark.parametrize(
-    ("base", "path"), [("/v1/", "/v1/embeddings"), ("", "/embeddings"), ("/a/b", "/a/b/embeddings")]
-)
-async def test_embeddings_is_put_behind_the_url_of_openai(
-    openai: Service, sleepless: Sleepless, base: str, path: str
-) -> None:
-    openai.answers.append(vectors(lambda texts: [vector(text) for text in texts]))
-    options = OpenAIOptions(url=f"http://{openai.host}{base}?version=1")
-    embedder = OpenAIEmbedder(options, None, clock=sleepless)
-    await embedder.embed(["one"])
-    await embedder.close()
-
-    assert openai.paths == [path]
+@OPENAI_API
+async def test_embeddings_is_put_behind_the_url_of_openai(opened: Open, service: Service) -> None:
+    for base in ("/v1/", "", "/a/b"):
+        service.answers.append(vectors(lambda texts: [vector(text) for text in texts]))
+        await opened(url=f"http://{service.host}{base}?version=1").embed(["one"])
+        assert service.paths.pop() == f"{base.rstrip('/')}/embeddings"
 
 
-async def test_the_answers_of_openai_may_come_in_any_order_and_as_base64(openai: Service, sleepless: Sleepless) -> None:
+@OPENAI_API
+async def test_the_answers_of_openai_may_come_in_any_order_and_as_base64(opened: Open, service: Service) -> None:
     def packed(numbers: list[float]) -> str:
         return base64.b64encode(struct.pack(f"<{len(numbers)}f", *numbers)).decode()
 
     data = [{"index": number, "embedding": packed(vector(TEXTS[number]))} for number in (1, 2, 0)]
-    openai.answers.append(says(200, json.dumps({"data": data})))
-    embedder = openai_of(openai, sleepless)
-    rows = await embedder.embed(TEXTS)
-    await embedder.close()
+    service.answers.append(says(200, json.dumps({"data": data})))
+    rows = await opened().embed(TEXTS)
 
     np.testing.assert_allclose(rows, [unit(text) for text in TEXTS], rtol=1e-5)
 
 
-async def test_without_an_index_the_order_of_openai_is_that_of_the_texts(openai: Service, sleepless: Sleepless) -> None:
-    openai.answers.append(says(200, json.dumps({"data": [{"embedding": vector(text)} for text in TEXTS]})))
-    embedder = openai_of(openai, sleepless)
-    rows = await embedder.embed(TEXTS)
-    await embedder.close()
+@OPENAI_API
+async def test_without_an_index_the_order_of_openai_is_that_of_the_texts(opened: Open, service: Service) -> None:
+    service.answers.append(says(200, json.dumps({"data": [{"embedding": vector(text)} for text in TEXTS]})))
+    rows = await opened().embed(TEXTS)
 
     np.testing.assert_allclose(rows, [unit(text) for text in TEXTS], rtol=1e-5)
 
 
-@pytest.mark.parametrize("indices", [[0, 0, 1], [1, 2, 3], [0, None, 1], [-1, 0, 1]])
+@OPENAI_API
+@each_case("indices", [[0, 0, 1], [1, 2, 3], [0, None, 1], [-1, 0, 1]])
 async def test_an_index_of_openai_that_is_not_that_of_a_text_is_refused(
-    openai: Service, sleepless: Sleepless, indices: list[int | None]
+    opened: Open, service: Service, indices: list[int | None]
 ) -> None:
     data = [{"index": index, "embedding": vector("x")} for index in indices]
-    openai.answers.append(says(200, json.dumps({"data": data})))
-    embedder = openai_of(openai, sleepless)
-    assert "not vectors" in str(await refusal(embedder))
-    await embedder.close()
+    service.answers.append(says(200, json.dumps({"data": data})))
+    assert "not vectors" in str(await refusal(opened()))
 
 
-@pytest.mark.parametrize("text", ["AAAA", "!!!!", "AAAAgH8"])
-async def test_base64_of_no_numbers_is_refused(openai: Service, sleepless: Sleepless, text: str) -> None:
-    openai.answers.append(says(200, json.dumps({"data": [{"index": 0, "embedding": text}]})))
-    embedder = openai_of(openai, sleepless)
-    assert "not vectors" in str(await refusal(embedder, ["one"]))
-    await embedder.close()
+@OPENAI_API
+@each_case("text", ["AAAA", "!!!!", "AAAAgH8"])
+async def test_base64_of_no_numbers_is_refused(opened: Open, service: Service, text: str) -> None:
+    service.answers.append(says(200, json.dumps({"data": [{"index": 0, "embedding": text}]})))
+    assert "not vectors" in str(await refusal(opened(), ["one"]))
 
 
-async def test_nan_in_base64_is_refused(openai: Service, sleepless: Sleepless) -> None:
+@OPENAI_API
+async def test_nan_in_base64_is_refused(opened: Open, service: Service) -> None:
     packed = base64.b64encode(struct.pack("<2f", 1.0, math.nan)).decode()
-    openai.answers.append(says(200, json.dumps({"data": [{"index": 0, "embedding": packed}]})))
-    embedder = openai_of(openai, sleepless)
-    assert "not finite" in str(await refusal(embedder, ["one"]))
-    await embedder.close()
+    service.answers.append(says(200, json.dumps({"data": [{"index": 0, "embedding": packed}]})))
+    assert "not finite" in str(await refusal(opened(), ["one"]))
 
 
-@pytest.mark.parametrize("status", [401, 403])
-async def test_a_key_that_openai_refuses_is_named_by_its_place(
-    openai: Service, sleepless: Sleepless, status: int
-) -> None:
-    openai.answers.append(says(status, {"error": {"message": f"Incorrect API key provided: {KEY[:9]}"}}))
-    embedder = openai_of(openai, sleepless)
-    refused = await refusal(embedder)
-    await embedder.close()
+@OPENAI_API
+@each_case("status", [401, 403])
+async def test_a_key_that_openai_refuses_is_named_by_its_place(opened: Open, service: Service, status: int) -> None:
+    service.answers.append(says(status, {"error": {"message": f"Incorrect API key provided: {KEY[:9]}"}}))
+    refused = await refusal(opened())
 
-    assert f"{openai.host} does not accept the key" in str(refused)
+    assert f"{service.host} does not accept the key" in str(refused)
     assert "env OPENAI_API_KEY" in str(refused.hint)
     assert KEY[:9] not in refused.line()
 
 
-async def test_a_model_that_openai_has_not_is_said(openai: Service, sleepless: Sleepless) -> None:
-    openai.answers.append(says(404, {"error": {"message": "The model `x` does not exist"}}))
-    embedder = openai_of(openai, sleepless)
-    refused = await refusal(embedder)
-    await embedder.close()
-
-    assert "The model `x` does not exist" in str(refused)
+@OPENAI_API
+async def test_a_model_that_openai_has_not_is_said(opened: Open, service: Service) -> None:
+    service.answers.append(says(404, {"error": {"message": "The model `x` does not exist"}}))
+    assert "The model `x` does not exist" in str(await refusal(opened()))
 
 
 def test_models_of_two_services_are_two_models(sleepless: Sleepless) -> None:
@@ -564,7 +522,7 @@ async def test_a_key_that_was_not_resolved_is_not_sent_as_its_own_reference() ->
         await open_embedding(Variant(name="openai"), {"api_key": "secret://env/OPENAI_API_KEY"})
 
 
-@pytest.mark.parametrize("key", [b"two words", b"line\nline", b"\xff\xfe", "schlüssel".encode()])
+@each_case("key", [b"two words", b"line\nline", b"\xff\xfe", "schlüssel".encode()])
 async def test_a_key_that_no_header_may_hold_is_refused_unseen(key: bytes) -> None:
     with pytest.raises(UsageError, match="contains characters that are invalid in a key") as refused:
         await open_embedding(Variant(name="openai"), {"api_key": Secret(key, "env KEY")})
@@ -572,21 +530,13 @@ async def test_a_key_that_no_header_may_hold_is_refused_unseen(key: bytes) -> No
     assert "words" not in refused.value.line()
 
 
-@pytest.mark.parametrize("name", PATHS)
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"batch": 0},
-        {"batch": 5000},
-        {"dimension": 0},
-        {"max_characters": 10},
-        {"timeout": timedelta(0)},
-        {"url": "localhost:11434"},
-        {"url": f"http://user:{KEY}@localhost"},
-        {"model": ""},
-    ],
-    ids=str,
-)
+WRONG_OPTIONS = [
+    *({"batch": 0}, {"batch": 5000}, {"dimension": 0}, {"max_characters": 10}, {"timeout": timedelta(0)}),
+    *({"url": "localhost:11434"}, {"url": f"http://user:{KEY}@localhost"}, {"model": ""}),
+]
+
+
+@each_case("name, options", product(PATHS, WRONG_OPTIONS))
 async def test_options_out_of_bounds_are_refused_by_name(name: str, options: dict[str, object]) -> None:
     with pytest.raises(UsageError) as refused:
         await open_embedding(Variant(name=name), options)
