@@ -17,6 +17,7 @@ from runtime.documents.document import Unreadable
 from runtime.documents.encoding import encoding_named
 from runtime.documents.html import MOST_ATTRIBUTES
 from runtime.errors import UsageError
+from tests.cases import each_case
 from tests.runtime.documents.made import pdf
 
 PAGE = """\
@@ -93,20 +94,20 @@ def test_a_page_in_the_encoding_of_a_hosts_name_is_read_in_utf_8() -> None:
 
 
 def test_a_page_nested_too_deep_is_refused() -> None:
-    refused(b"<html><body>" + b"<div>" * 50_000, "nested too deep")
+    refused(b"<html><body>" + b"<div>" * 3_000, "nested too deep")
 
 
 def test_a_page_of_too_many_tags_is_refused() -> None:
     refused(b"<html><body>" + b"<p>" * 200_000, "more than 200,000 tags", "split it")
 
 
-@pytest.mark.parametrize("before", ["", "<!-- <script> -->", "<!--", "<script>'<!--'</script>"])
-@pytest.mark.parametrize("tag", ["<a ", "<a b='x' ", '<a b="', "<!--", "<!--x>", "</a", "<!DOCTYPE "])
-def test_a_page_of_many_tags_without_an_end_is_refused(before: str, tag: str) -> None:
-    refused(f"<html>{before}{tag * 100_000}".encode(), "have no end")
+@each_case("before", ["", "<!-- <script> -->", "<!--", "<script>'<!--'</script>"])
+def test_a_page_of_many_tags_without_an_end_is_refused(before: str) -> None:
+    for tag in ("<a ", "<a b='x' ", '<a b="', "<!--", "<!--x>", "</a", "<!DOCTYPE "):
+        refused(f"<html>{before}{tag * 50_000}".encode(), "have no end")
 
 
-@pytest.mark.parametrize("attribute", ["a", 'a="b c d"', "a='1'"])
+@each_case("attribute", ["a", 'a="b c d"', "a='1'"])
 def test_a_page_of_too_many_attributes_is_refused(attribute: str) -> None:
     tag = f"<p {f' {attribute}' * (MOST_ATTRIBUTES // 2 + 1)}>text</p>"
     refused(f"<html>{tag}{tag}</html>".encode(), "400,000 attributes")
@@ -137,7 +138,7 @@ def test_text_and_markdown_stay_as_they_stand() -> None:
     assert read(b"no heading", name="a.md").title is None
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("head", "title"),
     [
         ("# C#", "C#"),
@@ -151,12 +152,12 @@ def test_a_title_is_without_what_stands_around_it(head: str, title: str) -> None
     assert read(head.encode(), name="a.md").title == title
 
 
-@pytest.mark.parametrize("head", ["# a{}b", "# a{}#", "---\ntitle: a{}b\n---\n"])
+@each_case("head", ["# a{}b", "# a{}#", "---\ntitle: a{}b\n---\n"])
 def test_a_long_line_is_read_in_time_in_proportion_to_it(head: str) -> None:
     assert read(head.format(" " * 200_000).encode(), name="a.md").title in {"a b", "a"}
 
 
-@pytest.mark.parametrize("codec", ["utf-8-sig", "utf-16", "utf-32", "utf-8"])
+@each_case("codec", ["utf-8-sig", "utf-16", "utf-32", "utf-8"])
 def test_text_with_a_byte_order_mark_is_read_by_it(codec: str) -> None:
     assert read("grüße 記憶".encode(codec), name="a.txt").text == "grüße 記憶"
 
@@ -179,10 +180,10 @@ def test_binary_data_is_no_text() -> None:
     refused("a\0b".encode("utf-16"), "it is binary", name="a.md")
 
 
-@pytest.mark.parametrize("name", ["a.txt", "a.md", "a.html"])
-@pytest.mark.parametrize("content", [b"", b" \n\t", b"\xef\xbb\xbf"])
-def test_an_empty_file_is_a_document_without_text(name: str, content: bytes) -> None:
-    assert read(content, name=name).passages == ("",)
+@each_case("name", ["a.txt", "a.md", "a.html"])
+def test_an_empty_file_is_a_document_without_text(name: str) -> None:
+    for content in (b"", b" \n\t", b"\xef\xbb\xbf"):
+        assert read(content, name=name).passages == ("",)
 
 
 def test_a_pdf_is_its_pages_each_with_its_number() -> None:
@@ -242,7 +243,7 @@ def test_every_cut_of_a_pdf_is_read_or_refused_in_one_line() -> None:
             assert "\n" not in error.line()  # noqa: PT017
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("head", "name", "kind"),
     [
         (b"%PDF-1.7", None, "pdf"),

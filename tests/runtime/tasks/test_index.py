@@ -18,6 +18,7 @@ from runtime.search.errors import IndexFailed
 from runtime.tasks import writing
 from tests.clocks import ManualClock
 from tests.conftest import KEY
+from tests.lanes import LONG
 from tests.runtime.memory.texts import fact
 from tests.runtime.tasks.paraphrases import NONSENSE, PARAPHRASES
 from tests.runtime.tasks.searching import TaskSearch, hashing, searching
@@ -163,6 +164,7 @@ async def test_nothing_is_appended_to_tasks(search: TaskSearch) -> None:
         await search.memory.store.append([fact("okapi")])
 
 
+@LONG
 async def test_tasks_are_found_in_other_words_and_nonsense_finds_few(
     database: Database, tmp_path: Path, clock: ManualClock
 ) -> None:
