@@ -14,6 +14,7 @@ import pytest
 from runtime.database.connection import Database
 from runtime.tables.kv.entry import LARGEST_VALUE
 from runtime.tools.kv.entries import EXPORT_BYTES, PAGE_BYTES
+from tests.cases import each_case
 from tests.clocks import ManualClock
 from tests.conftest import KEY
 from tests.databases import with_keys
@@ -73,7 +74,7 @@ async def test_a_key_of_any_text_is_one_part_of_a_path(client: Client) -> None:
         assert (entry["key"], entry["value"]) == (made["key"], key)
 
 
-@pytest.mark.parametrize("path", ["/entries/", "/entries/a/b", "/entries/%zz", "/entries/%", "/entries/a%2", "/a"])
+@each_case("path", ["/entries/", "/entries/a/b", "/entries/%zz", "/entries/%", "/entries/a%2", "/a"])
 async def test_another_path_is_no_entry(client: Client, path: str) -> None:
     for method in ("GET", "PUT", "DELETE"):
         assert (await client.ask(method, path, {"value": 1} if method == "PUT" else None))[0] == 404
@@ -109,8 +110,8 @@ async def test_a_conflict_tells_the_newest_version(client: Client) -> None:
     await client.put("n", 2, if_version=made["version"])
 
 
-@pytest.mark.parametrize(
-    ("body", "status", "part"),
+@each_case(
+    "body, status, part",
     [
         ('{"value": NaN}', 400, "NaN is no number of JSON"),
         ('{"value": 1e400}', 422, "not finite"),
@@ -127,7 +128,6 @@ async def test_a_conflict_tells_the_newest_version(client: Client) -> None:
         ('{"value": 1, "tags": [" "]}', 422, "not blank"),
         ('{"value": 1, "key": "m"}', 400, "belongs in the path"),
     ],
-    ids=lambda value: str(value)[:30],
 )
 async def test_a_wrong_value_is_refused_with_the_reason(client: Client, body: str, status: int, part: str) -> None:
     reply = await client.app.ask(client.token, "PUT", "/v1/kv/entries/n", raw=body.encode())
@@ -142,9 +142,7 @@ async def test_a_value_is_measured_without_the_escapes_of_a_body(client: Client)
     assert reply.status == 200, reply
 
 
-@pytest.mark.parametrize(
-    "given", ["12345678901234567890123", "9" * 4000, "-0.0", "1.0", "1e22", "0.1", "5e-324", '"\\u0001\\u2028"']
-)
+@each_case("given", ["12345678901234567890123", "9" * 4000, "-0.0", "1.0", "1e22", "0.1", "5e-324", '"\\u0001\\u2028"'])
 async def test_numbers_and_texts_are_answered_as_they_were_given(client: Client, given: str) -> None:
     reply = await client.app.ask(client.token, "PUT", "/v1/kv/entries/n", raw=b'{"value": %s}' % given.encode())
     assert reply.status == 200, reply

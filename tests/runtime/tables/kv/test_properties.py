@@ -79,7 +79,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         yield request.getfixturevalue("postgres_url")
 
 
-@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(20), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(ACTS, max_size=12))
 def test_the_store_holds_what_a_dictionary_would(url: str, acts: list[Set | Delete | Wait]) -> None:
     asyncio.run(_compare(url, acts))

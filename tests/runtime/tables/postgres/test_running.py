@@ -437,7 +437,7 @@ async def test_many_new_users_at_once_all_get_answers(opened: Opened) -> None:
     """Their roles do not wait for one another, nor for another daemon that changes rights on the database."""
     await opened.run(opened.ada, "CREATE TABLE first (a int)")
     prefix = (await opened.name(opened.ada)).rpartition("_")[0] + "_"
-    ids = [await users.add(opened.database, uuid4().hex, 0) for _ in range(30)]
+    ids = [await users.add(opened.database, uuid4().hex, 0) for _ in range(22)]
     other = await asyncpg.connect(opened.database.location.dsn)
     try:
         await other.fetchval("SELECT pg_advisory_lock(hashtextextended($1, 0))", prefix)
@@ -447,7 +447,7 @@ async def test_many_new_users_at_once_all_get_answers(opened: Opened) -> None:
             await asyncio.gather(*(opened.run(user_id, f"INSERT INTO n VALUES ({number})") for number in range(10)))
             return (await opened.run(user_id, "SELECT sum(a) AS sum FROM n")).rows
 
-        assert await asyncio.gather(*map(work, ids)) == [[[45]]] * 30
+        assert await asyncio.gather(*map(work, ids)) == [[[45]]] * 22
     finally:
         await other.close()
 

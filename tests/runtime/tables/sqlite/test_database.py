@@ -20,6 +20,7 @@ from runtime.tables.errors import QuotaExceeded, StatementError, TablesUnavailab
 from runtime.tables.quota import Quota
 from runtime.tables.sqlite import processes
 from runtime.tables.sqlite.template import be_one_user
+from tests.cases import each_case
 from tests.clocks import until
 from tests.lanes import LONG, first_of
 from tests.runtime.tables.sqlite.opened import FREE, SEES_WORKERS, OpenTables, open_files, opened
@@ -97,8 +98,8 @@ async def test_many_rows_are_imported_in_one_transaction(sql: OpenTables) -> Non
     assert last.after is None
 
 
-@pytest.mark.parametrize(
-    ("value", "message"),
+@each_case(
+    "value, message",
     [
         (2**63, "value 1 of params is an integer of more than 64 bits"),
         (float("nan"), "value 1 of params is not a finite number"),
@@ -205,24 +206,6 @@ async def test_after_a_template_that_does_not_answer_the_next_call_works(
             await sql.run("SELECT text FROM notes")
     assert await sql.value("SELECT count(*) AS n FROM notes") == 0
     assert len(sql.workers()) == 1
-
-
-async def test_a_change_whose_worker_ends_in_the_commit_may_have_been_made(
-    sql: OpenTables, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await sql.run("CREATE TABLE notes (text)")
-    (worker,) = sql.workers()
-    note_tables = sql.storage.note_tables
-
-    async def noted(*given: Any) -> None:
-        await note_tables(*given)
-        os.kill(worker, signal.SIGKILL)
-
-    monkeypatch.setattr(sql.storage, "note_tables", noted)
-    with pytest.raises(TablesUnavailable) as caught:
-        await sql.run("INSERT INTO notes VALUES (zeroblob(60000))")
-    assert caught.value.maybe_done
-    assert caught.value.hint == "the change may have been made: look before you repeat it"
 
 
 async def test_an_error_of_the_disk_names_no_path(sql: OpenTables) -> None:

@@ -25,7 +25,7 @@ from tests.lanes import LONG
 from tests.runtime.search.index.entries import entry
 
 KEY, OTHER_KEY = bytes(range(32)), bytes(32)
-WORDS = 40
+WORDS = 12
 LETTERS = "bcdfghjk"  # letters of which no English ending consists, which the stemmer would remove
 TAIL = 10
 
