@@ -42,11 +42,6 @@ def is_not_stopping() -> bool:
     return False
 
 
-def no_blocks(_agent: str) -> Sequence[DeclaredBlock]:
-    """Return no blocks, for contexts without a program."""
-    return ()
-
-
 class VisibleContext(NamedTuple):
     """What of its thread an agent has in its context: the messages from the position `first` on, those of at most
     `tokens` tokens whole, and the summary with the id `summary`."""
@@ -131,7 +126,7 @@ class Context:
     """The calling agent; None for a person or a client."""
     progress: Progress = no_progress
     """Called with the progress of long work."""
-    declared_blocks: Callable[[str], Sequence[DeclaredBlock]] = no_blocks
+    declared_blocks: Callable[[str], Sequence[DeclaredBlock]] = lambda agent: ()
     """Returns the blocks of core memory that the program declares for an agent."""
     budgets: Budgets | None = None
     """The limits of agents and users; None without any."""

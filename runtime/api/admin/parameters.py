@@ -1,4 +1,4 @@
-"""Types of parameters that several operations have, and how they answer times."""
+"""Types of parameters that several operations have, and how they answer rows and times."""
 
 from __future__ import annotations
 
@@ -35,6 +35,11 @@ OptionalAgent = Annotated[Text | None, Field(description="The agent; the default
 def moment(text: str | None, name: str, clock: Clock) -> int | None:
     """Return a time in Unix milliseconds, see `read_moment`; None for None. Raises UsageError."""
     return None if text is None else round(read_moment(text, name, clock).timestamp() * 1000)
+
+
+def taken(source: object, *names: str) -> dict[str, Any]:
+    """Return attributes of `source` by their names."""
+    return {name: getattr(source, name) for name in names}
 
 
 def time_json(milliseconds: int | None) -> str | None:

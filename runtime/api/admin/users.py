@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 
 from runtime.api.admin.keys.keys import exported_json
 from runtime.api.admin.operation import operation
-from runtime.api.admin.parameters import Text, time_json
+from runtime.api.admin.parameters import Text, taken, time_json
 from runtime.api.admin.state import AdminContext
 from runtime.api.admin.user_removal import ErasureResult, erase, remove_rows
 from runtime.clock import milliseconds
@@ -91,7 +91,7 @@ async def user_set(
     others = {"tier": tier, "storage": storage, "time_zone": time_zone}
     changes: dict[str, int | str | None] = {
         **{each: _limit(each, text) for each in LIMITS if (text := limits[each]) is not None},
-        **{each: _READ[each](text) for each, text in others.items() if text is not None},
+        **{each: None if text == "default" else _READ[each](text) for each, text in others.items() if text is not None},
     }
     if not changes:
         raise UsageError("nothing is to be set", hint="name a setting, such as --tier or --tokens-per-day")
@@ -113,21 +113,13 @@ def _limit(name: LimitName, given: str) -> int | None:
     return {"default": None, "none": NO_LIMIT}[given] if given in {"default", "none"} else read_limit(name, given)
 
 
-def _tier(given: str) -> str | None:
-    if given == "default":
-        return None
+def _tier(given: str) -> str:
     if given not in TIERS:
         raise unknown_name("tier", given, TIERS)
     return given
 
 
-def _size(given: str) -> int | None:
-    return None if given == "default" else read_storage(given)
-
-
-def _time_zone(given: str) -> str | None:
-    if given == "default":
-        return None
+def _time_zone(given: str) -> str:
     # Not opened by its name, which may be one of a file.
     zones = available_timezones()
     if given not in zones:
@@ -135,9 +127,9 @@ def _time_zone(given: str) -> str | None:
     return given
 
 
-_READ: Final[Mapping[str, Callable[[str], int | str | None]]] = {
+_READ: Final[Mapping[str, Callable[[str], int | str]]] = {
     "tier": _tier,
-    "storage": _size,
+    "storage": read_storage,
     "time_zone": _time_zone,
 }
 """Settings that are no limits of agents, and what reads each."""
@@ -188,10 +180,7 @@ def _stored_json(context: AdminContext, own: UserSettings, stored: StorageUsage)
         "storage": {
             "set": own.storage,
             "most": {"tables": quota.tables, "rows": quota.rows, "bytes": quota.storage, "texts": quota.texts},
-            "tables": stored.tables,
-            "table_bytes": stored.table_bytes,
-            "kv_bytes": stored.kv_bytes,
-            "text_bytes": stored.text_bytes,
+            **taken(stored, "tables", "table_bytes", "kv_bytes", "text_bytes"),
             "used_percent": used_percent(stored, quota),
             "created_at": time_json(stored.created_at),
             "accessed_at": time_json(stored.accessed_at),
@@ -248,9 +237,6 @@ async def user_remove(
         "tokens": tokens,
         "webhooks": webhooks,
         "kept": keep,
-        "items": erased.items,
-        "tables": erased.tables,
-        "rows": erased.rows,
-        "problems": erased.problems,
+        **taken(erased, "items", "tables", "rows", "problems"),
         "exported": exported_json(context),
     }

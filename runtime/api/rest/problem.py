@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -95,31 +96,25 @@ SCHEMA: Mapping[str, Any] = MappingProxyType(
 )
 
 
+@dataclass(eq=False)
 class Problem(Exception):  # noqa: N818 - RFC 9457's word
-    """An error answer. `kind` is a key of `TITLES`; `headers` are sent with it."""
+    """An error answer. `kind` is a key of `TITLES`; `headers` are sent with it. `code`: a key of `CODES`, of a tool's
+    failure. `errors`: JSON pointer and message of each invalid parameter, and valid example parameters. `results`: see
+    `Failure`."""
 
-    def __init__(
-        self,
-        kind: str,
-        detail: str,
-        *,
-        hint: str | None = None,
-        code: str | None = None,
-        errors: tuple[tuple[str, str, Mapping[str, Any] | None], ...] = (),
-        headers: tuple[tuple[str, str], ...] = (),
-        results: Sequence[Mapping[str, str]] | None = None,
-    ) -> None:
-        """`code`: a key of `CODES`, of a tool's failure. `errors`: JSON pointer and message of each invalid parameter,
-        and valid example parameters. `results`: see `Failure`."""
-        super().__init__(detail)
-        self.kind = kind
-        self.status, self.title = TITLES[kind]
-        self.detail = detail
-        self.hint = hint
-        self.code = code
-        self.errors = errors
-        self.headers = headers
-        self.results = results
+    kind: str
+    detail: str
+    _: KW_ONLY
+    hint: str | None = None
+    code: str | None = None
+    errors: tuple[tuple[str, str, Mapping[str, Any] | None], ...] = ()
+    headers: tuple[tuple[str, str], ...] = ()
+    results: Sequence[Mapping[str, str]] | None = None
+
+    @property
+    def status(self) -> int:
+        """The status of the answer."""
+        return TITLES[self.kind][0]
 
     def body(self) -> bytes:
         """Return the JSON object as bytes."""
@@ -134,24 +129,17 @@ class Problem(Exception):  # noqa: N818 - RFC 9457's word
 
     def json(self) -> dict[str, Any]:
         """Return the JSON object."""
-        document: dict[str, Any] = {
+        errors = [
+            {"pointer": pointer, "detail": detail} | ({} if example is None else {"example": example})
+            for pointer, detail, example in self.errors
+        ]
+        others = {"hint": self.hint or None, "code": self.code, "errors": errors or None, "results": self.results}
+        return {
             "type": f"{run_event.PROBLEMS}{self.kind}",
-            "title": self.title,
+            "title": TITLES[self.kind][1],
             "status": self.status,
             "detail": self.detail,
-        }
-        if self.hint:
-            document["hint"] = self.hint
-        if self.code:
-            document["code"] = self.code
-        if self.errors:
-            document["errors"] = [
-                {"pointer": pointer, "detail": detail} | ({} if example is None else {"example": example})
-                for pointer, detail, example in self.errors
-            ]
-        if self.results is not None:
-            document["results"] = self.results
-        return document
+        } | {name: value for name, value in others.items() if value is not None}
 
 
 def problem_of(error: SymbiontError, tool: Tool | None = None, caller: Caller | None = None) -> Problem:

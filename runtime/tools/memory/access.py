@@ -6,7 +6,7 @@ not exist for them.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from datetime import datetime
 from pathlib import PurePath
 
@@ -162,11 +162,6 @@ def shown(context: Context, agent: str, place: ItemLocation | None) -> tuple[str
 def moment(context: Context, text: str | None, name: str) -> datetime | None:
     """Return the time in the parameter `name`. Raises UsageError."""
     return None if text is None else read_moment(text, name, context.clock)
-
-
-def tags_of(*tags: Iterable[str]) -> frozenset[str]:
-    """Return all tags, each once."""
-    return frozenset().union(*tags)
 
 
 def items_of(memory: OpenMemory, agent: str, user: str | None) -> AsyncIterator[Item]:

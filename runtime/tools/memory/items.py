@@ -27,7 +27,6 @@ from runtime.tools.memory.access import (
     places,
     shown,
     subject_filter,
-    tags_of,
     user_filter,
 )
 from runtime.tools.memory.results import EditedItem, ForgottenItem, ListedItem, MemoryItems, ShownItem
@@ -64,7 +63,7 @@ async def memory_list(
         user=user_filter(context, await asked_user(context, user)),
         type=kind,
         tags_any=frozenset(tag),
-        tags_all=tags_of(all_tags, tags),
+        tags_all=tags.union(all_tags),
         since=moment(context, since, "since"),
         until=moment(context, until, "until"),
         subject=subject_filter(context, subject),

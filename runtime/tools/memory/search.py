@@ -21,7 +21,6 @@ from runtime.tools.memory.access import (
     sees_all,
     shown,
     subject_filter,
-    tags_of,
     user_filter,
 )
 from runtime.tools.memory.results import MemoryHit, MemoryHits, scores_of
@@ -62,7 +61,7 @@ async def memory_search(
         project=project,
         source=None if source is None else redact(source),
         tags_any=frozenset(tag),
-        tags_all=tags_of(all_tags, tags),
+        tags_all=tags.union(all_tags),
         since=moment(context, since, "since"),
         until=moment(context, until, "until"),
         subject=subject_filter(context, subject),

@@ -12,7 +12,7 @@ from runtime.memory.open_memory import OpenMemory
 from runtime.memory.records.gates import GateOpen
 from runtime.tools.context import Context
 from runtime.tools.memory import parameters as param
-from runtime.tools.memory.access import asked_user, home, kept, own_subject, sees_all, tags_of, with_origin
+from runtime.tools.memory.access import asked_user, home, kept, own_subject, sees_all, with_origin
 from runtime.tools.memory.results import WrittenItem
 from runtime.tools.tool import LARGEST_ITEMS, tool
 
@@ -64,7 +64,7 @@ async def memory_write(
         memory_type=kind,
         timestamp=utc(context.clock.now()),
         source_uri=source_uri,
-        tags=tuple(tags_of(tags, more)),
+        tags=tuple(more.union(tags)),
         text=text,
         provenance=with_origin(
             context,

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from dslc.blocks.agent import Agent
 from runtime.api.admin.operation import operation
-from runtime.api.admin.parameters import Text, time_json
+from runtime.api.admin.parameters import Text, taken, time_json
 from runtime.api.admin.state import AdminContext
 from runtime.models.calls.usage import used_by
 from runtime.switches import SwitchedOff
@@ -36,10 +36,8 @@ async def agent_show(context: AdminContext, agent: Text) -> dict[str, Any]:
         "confirm": [str(tool) for tool in declared.confirm],
         "limits": declared.limits.model_dump(exclude_none=True),
         "lock": list(declared.lock),
-        "tool_calling": declared.tool_calling,
-        "max_steps": declared.max_steps,
-        "max_tokens": declared.context.max_tokens,
-        "reply_tokens": declared.context.reply_tokens,
+        **taken(declared, "tool_calling", "max_steps"),
+        **taken(declared.context, "max_tokens", "reply_tokens"),
         "summarizer": None if declared.summarizer.model is None else declared.summarizer.model.name,
         "blocks": [block.name for block in declared.block],
         "declared": context.program.origins.get(("agent", agent)),

@@ -10,7 +10,7 @@ import msgspec
 import structlog
 
 from runtime.api.admin.operation import operation
-from runtime.api.admin.parameters import Text
+from runtime.api.admin.parameters import Text, taken
 from runtime.api.admin.state import AdminContext
 from runtime.clock import utc
 from runtime.errors import Conflict, NotFound
@@ -154,22 +154,9 @@ def _says_stored(output: ToolOutputPart) -> bool:
 
 
 def _item(undone: UndoneItem) -> dict[str, Any]:
-    item = undone.item
-    return {
-        "memory_id": item.memory_id,
-        "agent": item.agent_id,
-        "text": item.text,
-        "outcome": undone.outcome,
-        "replaced_by": undone.replaced_by,
-    }
+    item = taken(undone.item, "memory_id", "text") | {"agent": undone.item.agent_id}
+    return item | taken(undone, "outcome", "replaced_by")
 
 
 def _block(undone: UndoneBlock) -> dict[str, Any]:
-    block = undone.block
-    return {
-        "label": block.label,
-        "agent": block.agent,
-        "subject": block.subject,
-        "outcome": undone.outcome,
-        "version": undone.version,
-    }
+    return taken(undone.block, "label", "agent", "subject") | taken(undone, "outcome", "version")

@@ -9,7 +9,7 @@ from typing import Annotated, Any, get_args
 from pydantic import Field
 
 from runtime.api.admin.operation import operation
-from runtime.api.admin.parameters import Text, When, moment, time_json
+from runtime.api.admin.parameters import Text, When, moment, taken, time_json
 from runtime.api.admin.state import AdminContext
 from runtime.errors import UsageError
 from runtime.identity import users
@@ -111,19 +111,12 @@ async def delivery_redeliver(
 def _row(context: AdminContext, row: ListedDelivery, known: Mapping[str, str]) -> dict[str, Any]:
     state, error = context.shown(row.state, row.last_error, row.run_state)
     return {
-        "id": row.id,
-        "webhook": row.webhook,
+        **taken(row, "id", "webhook"),
         "user": users.display_name(known, row.user_id),
         "agent": row.agent or None,
-        "provider": row.provider,
-        "event": row.event,
-        "provider_delivery_id": row.provider_delivery_id,
+        **taken(row, "provider", "event", "provider_delivery_id"),
         "received": time_json(row.received_at),
-        "source": row.source,
-        "size": row.size,
-        "content_type": row.content_type,
-        "verified": row.verified,
-        "secret_index": row.secret_index,
+        **taken(row, "source", "size", "content_type", "verified", "secret_index"),
         "state": state,
         "attempts": row.attempt,
         "tries": row.tries,
@@ -137,8 +130,7 @@ def _row(context: AdminContext, row: ListedDelivery, known: Mapping[str, str]) -
 def _ran(context: AdminContext, ran: DeliveryRun) -> dict[str, Any]:
     state, error = context.shown(ran.state, ran.error)
     return {
-        "id": ran.id,
-        "agent": ran.agent,
+        **taken(ran, "id", "agent"),
         "state": state,
         "attempts": ran.attempt,
         "started": time_json(ran.started_at),

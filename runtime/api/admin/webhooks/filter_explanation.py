@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -13,7 +14,7 @@ from runtime.api.admin.state import AdminContext
 from runtime.clock import uuid7
 from runtime.errors import UsageError
 from runtime.suggestions import unknown_name
-from runtime.webhooks.filters.explanation import ExplanationLine, explain, sent_headers
+from runtime.webhooks.filters.explanation import explain, sent_headers
 
 
 @operation(largest=LARGEST_DELIVERY)
@@ -44,17 +45,5 @@ async def filter_explain(
         "wanted": found.wanted,
         "refusing": found.refusing,
         "refused": found.refused,
-        "filters": [_line(line) for line in found.lines],
-    }
-
-
-def _line(line: ExplanationLine) -> dict[str, Any]:
-    return {
-        "name": line.name,
-        "depth": line.depth,
-        "says": line.says,
-        "values": list(line.values),
-        "found": line.found,
-        "holds": line.holds,
-        "refused": line.refused,
+        "filters": [asdict(line) for line in found.lines],
     }

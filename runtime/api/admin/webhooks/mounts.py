@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from pydantic import Field
 
 from runtime.api.admin.operation import operation
-from runtime.api.admin.parameters import LARGEST_DELIVERY, Body, Text
+from runtime.api.admin.parameters import LARGEST_DELIVERY, Body, Text, taken
 from runtime.api.admin.state import AdminContext
 from runtime.clock import rfc3339, uuid7
 from runtime.errors import SymbiontError, UsageError
@@ -35,23 +35,15 @@ async def webhook_mounts(context: AdminContext) -> dict[str, Any]:
 
 def _row(entry: MountedWebhook, context: AdminContext, known: Mapping[str, str]) -> dict[str, Any]:
     return {
-        "name": entry.name,
-        "title": entry.title,
+        **taken(entry, "name", "title"),
         "user": users.display_name(known, entry.user_id),
-        "path": entry.path,
-        "provider": entry.provider,
-        "agent": entry.agent,
+        **taken(entry, "path", "provider", "agent"),
         "declared": entry.origin,
         "mounted": entry.route is not None and bool(context.addresses),
         "problem": entry.problem,
         "secret": "; ".join((entry.secret_from, *entry.notes)),
         "url": context.public_url(entry.path) if context.addresses else None,
     }
-
-
-def _url(entry: MountedWebhook, context: AdminContext) -> str:
-    """Return the URL for this machine; senders may need another one."""
-    return f"http://{context.addresses['public']}{entry.path}"
 
 
 @operation()
@@ -99,24 +91,16 @@ def _attempt(row: LogEntry, context: AdminContext, paths: Mapping[str, str]) -> 
         "id": row.id,
         "time": rfc3339(row.received_at / 1000),
         "at": row.received_at,
-        "webhook": row.webhook,
-        "verdict": row.verdict,
-        "reason": row.reason,
-        "status": row.status,
+        **taken(row, "webhook", "verdict", "reason", "status"),
         # Of a request that no webhook takes, and the path that was probably meant.
         "path": path,
         "near_path": None if near == path else near,
-        "event": row.event,
-        "source": row.source,
-        "size": row.size,
-        "body_sha256": row.body_sha256,
+        **taken(row, "event", "source", "size", "body_sha256"),
         "headers": [pair for pair in row.headers if pair[0] != PATH],
-        "verified": row.verified,
-        "secret_index": row.secret_index,
+        **taken(row, "verified", "secret_index"),
         # The secret's number is shown if the webhook has more than one.
         "secret": row.secret_index + 1 if row.secret_index is not None and several else None,
-        "delivery_id": row.delivery_id,
-        "provider_delivery_id": row.provider_delivery_id,
+        **taken(row, "delivery_id", "provider_delivery_id"),
         "state": state,
         "error": error,
         "run": row.run_id,
@@ -184,7 +168,8 @@ def _signed(
     given = {name.lower() for name, _ in added}
     whole = [*added, *(pair for pair in headers if pair[0].lower() not in given)]
     return {
-        "url": _url(entry, context),
+        # For this machine; senders may need another one.
+        "url": f"http://{context.addresses['public']}{entry.path}",
         "query": route.query,
         "provider": entry.provider,
         "headers": [list(pair) for pair in whole],
