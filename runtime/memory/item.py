@@ -100,6 +100,10 @@ class Provenance(BaseModel):
     run_id: ItemText | None = None
     said_by: SaidBy | None = None
 
+    def known(self) -> dict[str, Any]:
+        """Return the fields that are known, by name."""
+        return {name: value for name, value in self.__dict__.items() if value is not None and value != ()}
+
 
 NOTHING_KNOWN = Provenance()
 """The provenance of most items."""

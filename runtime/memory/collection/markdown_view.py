@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from datetime import date, datetime
 
 from runtime.memory.item import Item
-from runtime.memory.markdown.text.annotation import Annotation, annotation_of
+from runtime.memory.markdown.text.annotation import Annotation
 from runtime.memory.markdown.text.daily_log import entry_of, header
-from runtime.memory.markdown.text.document import MarkdownDocument, section_of
+from runtime.memory.markdown.text.document import MarkdownDocument, bullet_of, section_of
 from runtime.memory.store_types import Inspection
 
 MOST = 1000
@@ -35,6 +35,5 @@ def _document(agent_id: str, long_term: Sequence[Item], now: datetime) -> str:
     sections: dict[str, list[tuple[str, Annotation]]] = defaultdict(list)
     for item in long_term:
         section = section_of(item)
-        tags = tuple(tag for tag in item.tags if tag not in section.tags)
-        sections[section.name].append((item.text, annotation_of(item, at=item.timestamp, tags=tags)))
+        sections[section.name].append(bullet_of(item, section))
     return MarkdownDocument.parse(b"").stamped(agent_id, now, now).adding(sections).data.decode()

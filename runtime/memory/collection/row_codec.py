@@ -93,9 +93,8 @@ class Codec:
         content: dict[str, Any] = {"text": item.text}
         if item.source_memory_ids:
             content["of"] = item.source_memory_ids
-        if item.provenance is not NOTHING_KNOWN and item.provenance != NOTHING_KNOWN:
-            known = item.provenance.__dict__.items()
-            content["about"] = {name: value for name, value in known if value is not None and value != ()}
+        if item.provenance is not NOTHING_KNOWN and (known := item.provenance.known()):
+            content["about"] = known
         row = self._place(item.memory_id)
         return self._seal.close(msgspec.json.encode(content), row=row, user_id=item.user_id, version=version)
 

@@ -33,7 +33,7 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _PARTIAL = "~"  # not part of a valid name: marks a temporary file, or a folder that is being deleted
 _DELETED = re.compile(r"\.[A-Za-z0-9_.-]{1,64}~[0-9a-f]{8}")
-_LEFT = re.compile(r"\.[A-Za-z0-9_.-]+\.md~[0-9a-f]{8}")
+_STAGED = re.compile(r"\.([A-Za-z0-9_.-]+\.(?:md|json))~[0-9a-f]{8}")
 
 
 @contextlib.contextmanager
@@ -100,7 +100,7 @@ class Folder:
                     raise
                 with contextlib.suppress(FileExistsError):
                     os.mkdir(name, 0o700, dir_fd=self.descriptor)
-                    sync(self.descriptor, self.path)
+                    self.flush()
             raise FileNotFoundError(errno.ENOENT, "it disappears as soon as it is created")
 
     def _refuse_link(self, name: str) -> None:
@@ -160,26 +160,25 @@ class Folder:
         the last check and the rename: POSIX has no rename that compares. So the old file is checked once more
         afterwards, and restored if it has changed.
         """
-        path, partial = self.path / name, self._staged(name, data)
+        path, partial = self.path / name, self.stage(name, data)
         try:
             # Checked after our file is on disk, which takes a while: an editor may replace the file meanwhile.
             with self.opened(name) as old:
                 if _content(old, path) != known:
                     self.unlink(partial)
                     return False
-                self._publish(partial, name)
+                self.publish(partial, name)
                 since = _content(old, path)
         except BaseException:
-            with contextlib.suppress(StoreError):
-                self.unlink(partial)
+            self.discard(partial)
             raise
         if since is not None and since != known:
-            self._publish(self._staged(name, since), name)
-        sync(self.descriptor, self.path)
+            self.publish(self.stage(name, since), name)
+        self.flush()
         return since == known
 
-    def _staged(self, name: str, data: bytes) -> str:
-        """Write `data` to a temporary file, on disk; return its name."""
+    def stage(self, name: str, data: bytes) -> str:
+        """Write the data of a file to disk under a temporary name, and return that. Leaves nothing after a failure."""
         partial = f".{name}{_PARTIAL}{secrets.token_hex(4)}"
         path = self.path / name
         try:
@@ -189,21 +188,40 @@ class Folder:
                     write_all(descriptor, data)
                 sync(descriptor, path)
         except BaseException:
-            with contextlib.suppress(StoreError):
-                self.unlink(partial)
+            self.discard(partial)
             raise
         return partial
 
-    def _publish(self, partial: str, name: str) -> None:
-        with naming(self.path / name, "replace"):
+    def publish(self, partial: str, name: str) -> None:
+        """Give a staged file its name, also in place of another one. It is on disk after `flush`."""
+        with naming(self.path / name, "write"):
             os.replace(partial, name, src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor)
+
+    def discard(self, name: str) -> None:
+        """Delete a file that was never published; errors are ignored."""
+        with contextlib.suppress(StoreError):
+            self.unlink(name)
+
+    def staged(self) -> dict[str, str]:
+        """Return the temporary files of killed writers, with their intended names. Requires the folder's lock."""
+        with naming(self.path, "list"):
+            return {name: match[1] for name in self._names() if (match := _STAGED.fullmatch(name))}
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a file that only the holder of the folder's lock writes; it is on disk on return."""
+        self.publish(self.stage(name, data), name)
+        self.flush()
+
+    def flush(self) -> None:
+        """Return when the names of the folder are on disk. Raises FsyncFailed."""
+        sync(self.descriptor, self.path)
 
     def settle(self, name: str) -> None:
         """Return when a file and its name are on disk, whichever process wrote it."""
         with self.opened(name) as descriptor:
             if descriptor is not None:
                 sync(descriptor, self.path / name)
-        sync(self.descriptor, self.path)
+        self.flush()
 
     def deleting(self) -> list[str]:
         """Return the folders in it whose deletion has begun."""
@@ -217,9 +235,7 @@ class Folder:
 
     def sweep(self) -> None:
         """Delete temporary files of killed writers. Requires the folder's lock."""
-        with naming(self.path, "list"):
-            left = [name for name in self._names() if _LEFT.fullmatch(name)]
-        for name in left:
+        for name in self.staged():
             self.unlink(name)
 
     def close(self) -> None:

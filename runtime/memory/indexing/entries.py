@@ -88,9 +88,8 @@ def _rest(item: Item, place: ItemLocation | None) -> str:
     more: dict[str, Any] = {}
     if item.source_memory_ids:
         more["source_memory_ids"] = item.source_memory_ids
-    if item.provenance is not NOTHING_KNOWN and item.provenance != NOTHING_KNOWN:
-        known = item.provenance.__dict__.items()
-        more["provenance"] = {name: value for name, value in known if value is not None and value != ()}
+    if item.provenance is not NOTHING_KNOWN and (known := item.provenance.known()):
+        more["provenance"] = known
     if more:
         rest["item"] = more
     if place is not None:

@@ -25,9 +25,9 @@ from runtime.memory.item import Item, idempotency_key
 from runtime.memory.markdown.items import log_items, long_term_items
 from runtime.memory.markdown.log_state import LogState
 from runtime.memory.markdown.relinking import relinked
-from runtime.memory.markdown.text.annotation import Annotation, annotation_of
+from runtime.memory.markdown.text.annotation import Annotation
 from runtime.memory.markdown.text.daily_log import DailyLog, day_of, days, entry_of
-from runtime.memory.markdown.text.document import MarkdownDocument, section_of
+from runtime.memory.markdown.text.document import MarkdownDocument, bullet_of, section_of
 from runtime.memory.markdown.text.literal_blocks import Inseparable
 from runtime.memory.store_types import Append, Part
 from runtime.memory.succession import HiddenItems, changes_among, is_change
@@ -148,8 +148,7 @@ class AgentMemory:
                     continue
                 known.add(_fact(item))
                 keys |= {key} - {None}
-                tags = tuple(tag for tag in item.tags if tag not in section.tags)
-                new[section.name].append((item.text, annotation_of(item, at=item.timestamp, tags=tags)))
+                new[section.name].append(bullet_of(item, section))
                 written[number] = item.identified(section.name, alike[section, item.twins])
                 alike[section, item.twins] += 1
             return document.stamped(self.agent_id, self.now(), otherwise).adding(new) if new else document

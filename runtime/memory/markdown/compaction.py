@@ -20,9 +20,9 @@ from runtime.memory.markdown import promoted
 from runtime.memory.markdown.agent_memory import MEMORY, AgentMemory, logs_of
 from runtime.memory.markdown.items import long_term_items
 from runtime.memory.markdown.long_term import MarkedBullet, look_through
-from runtime.memory.markdown.text.annotation import Annotation, annotation_of
+from runtime.memory.markdown.text.annotation import Annotation
 from runtime.memory.markdown.text.daily_log import DailyLog, days
-from runtime.memory.markdown.text.document import MarkdownDocument
+from runtime.memory.markdown.text.document import MarkdownDocument, bullet_of
 from runtime.memory.markdown.text.lines import unreadable_line
 from runtime.memory.store import redacted_item
 from runtime.memory.store_types import Compaction, StoreProblem
@@ -134,8 +134,7 @@ def _put(agent_memory: AgentMemory, folder: Folder, readings: Mapping[date, _Log
                 if one.key in known.get(day, ()) or place in there:
                     continue
                 there.add(place)
-                tags = tuple(tag for tag in item.tags if tag not in one.section.tags)
-                new[one.section.name].append((item.text, annotation_of(item, at=item.timestamp, tags=tags)))
+                new[one.section.name].append(bullet_of(item, one.section))
         count = sum(map(len, new.values()))
         if all(known.get(day, set()) >= keys for day, keys in said.items()):
             return document

@@ -11,7 +11,6 @@ from runtime.memory.errors import StoreError
 from runtime.memory.files.folder import Folder
 from runtime.memory.item import rfc3339
 from runtime.memory.records.files import evidence, outbox, state
-from runtime.memory.records.files.atomic_files import flush, publish, stage
 from runtime.memory.records.files.name_index import RecordNameIndex, part_of
 from runtime.memory.records.files.record import NOT_CONFIGURED, PENDING, DamagedRecord, decode, encode
 from runtime.memory.records.operations import Mark, OperationFailure, OperationResults
@@ -80,8 +79,7 @@ def prove(folder: Folder, event: evidence.Event, known: str, now: datetime, **fa
         assert proofs is not None
         held.enter_context(proofs)
         name = evidence.event_name(event, known, now)
-        publish(proofs, stage(proofs, name, evidence.event_data(event, known, now, **facts)), name)
-        flush(proofs)
+        proofs.write(name, evidence.event_data(event, known, now, **facts))
 
 
 def _tell_sent(folder: Folder, work: Mark) -> None:

@@ -15,7 +15,6 @@ from runtime.memory.errors import StoreError
 from runtime.memory.files.folder import Folder
 from runtime.memory.item import rfc3339
 from runtime.memory.records.files import evidence, outbox, state
-from runtime.memory.records.files.atomic_files import flush
 from runtime.memory.records.files.name_index import RecordNameIndex
 from runtime.memory.records.files.record import DamagedRecord, decode
 from runtime.memory.records.outcome import prove
@@ -59,7 +58,7 @@ def forget(folder: Folder, name_index: RecordNameIndex, names: list[str], now: d
         folder.unlink(name)
         with name_index.lock:
             name_index.remove(name)
-    flush(folder)
+    folder.flush()
     prove(folder, evidence.FORGOTTEN, uuid7(clock), now, records=len(names))
 
 
@@ -67,4 +66,4 @@ def _unlink(folder: Folder, names: list[str]) -> None:
     for name in names:
         folder.unlink(name)
     if names:
-        flush(folder)
+        folder.flush()

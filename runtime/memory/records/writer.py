@@ -24,7 +24,6 @@ from runtime.memory.files.agent_folder import held
 from runtime.memory.files.folder import Folder, naming
 from runtime.memory.item import Item, is_id
 from runtime.memory.records.files import evidence, outbox
-from runtime.memory.records.files.atomic_files import discard, flush, publish, stage
 from runtime.memory.records.files.folder_index import FolderIndex, is_current
 from runtime.memory.records.files.name_index import STAMP, RecordNameIndex, part_of
 from runtime.memory.records.files.record import DamagedRecord, decode, encode, fields_of, fixed_id, name_of
@@ -129,7 +128,7 @@ class RecordWriter:
             kept = self._stage_all(folder, proofs, waiting, writes)
             if len(kept) < sum(len(operation.items) for _, operation in writes):
                 # The process that published the existing record may have been killed before it was on disk.
-                flush(folder)
+                folder.flush()
             if not kept:
                 return
             before = self._revisions(kept)
@@ -162,7 +161,7 @@ class RecordWriter:
                         ids.add(item.memory_id)
                         self._stage(folder, proofs, waiting if operation.remote else None, number, item, gates, kept)
             if waiting is not None and kept:
-                flush(waiting)
+                waiting.flush()
         except BaseException:
             self._take_back(folder, proofs, waiting, kept)
             raise
@@ -182,11 +181,11 @@ class RecordWriter:
         data = encode(fields)
         with contextlib.ExitStack() as failed:
             if note is not None and waiting is not None:
-                publish(waiting, stage(waiting, note.file, outbox.note_data(note, now)), note.file)
-                failed.callback(discard, waiting, note.file)
-            proof = stage(proofs, event, facts)
-            failed.callback(discard, proofs, proof)
-            partial = stage(folder, name, data)
+                waiting.publish(waiting.stage(note.file, outbox.note_data(note, now)), note.file)
+                failed.callback(waiting.discard, note.file)
+            proof = proofs.stage(event, facts)
+            failed.callback(proofs.discard, proof)
+            partial = folder.stage(name, data)
             failed.pop_all()
         kept.append(_StagedRecord(number, item, name, len(data), partial, (proof, event), note))
 
@@ -196,26 +195,26 @@ class RecordWriter:
         try:
             self._write_stamp(folder)
             for each in kept:
-                publish(folder, each.partial, each.name)
-            flush(folder)
+                folder.publish(each.partial, each.name)
+            folder.flush()
         except BaseException:
             for each in kept:
-                discard(folder, each.name)
+                folder.discard(each.name)
             self._take_back(folder, proofs, waiting, kept)
             raise
         for each in kept:
             self.name_index.put(each.name, each.size)
         with contextlib.suppress(StoreError):  # `recover` renames files that have no name yet
             for each in kept:
-                publish(proofs, *each.event)
-        flush(proofs)
+                proofs.publish(*each.event)
+        proofs.flush()
 
     def _take_back(self, folder: Folder, proofs: Folder, waiting: Folder | None, kept: Sequence[_StagedRecord]) -> None:
         for each in kept:
-            discard(folder, each.partial)
-            discard(proofs, each.event[0])
+            folder.discard(each.partial)
+            proofs.discard(each.event[0])
             if waiting is not None and each.note is not None:
-                discard(waiting, each.note.file)
+                waiting.discard(each.note.file)
 
     def _identified(self, folder: Folder, item: Item, ids: set[str]) -> Item | None:
         """Return the item with its id; None if it exists already.

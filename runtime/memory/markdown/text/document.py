@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from runtime.memory.item import PATTERN, Item, MemoryType, rfc3339
 from runtime.memory.markdown.text import bullets
-from runtime.memory.markdown.text.annotation import Annotation
+from runtime.memory.markdown.text.annotation import Annotation, annotation_of
 from runtime.memory.markdown.text.bullets import Bullet
 from runtime.memory.markdown.text.item_lines import ItemLines
 from runtime.memory.markdown.text.lines import BLANK, body, is_blank, newline, split
@@ -38,6 +38,12 @@ SECTIONS = (
 )
 """The sections of the first design (section 1, Markdown Format), in the order in which they are written."""
 _BY_NAME = {section.name.casefold(): section for section in SECTIONS}
+
+
+def bullet_of(item: Item, section: MarkdownSection) -> tuple[str, Annotation]:
+    """Return the text and the annotation of the bullet that an item is in a section."""
+    tags = tuple(tag for tag in item.tags if tag not in section.tags)
+    return item.text, annotation_of(item, at=item.timestamp, tags=tags)
 
 
 def section_of(item: Item) -> MarkdownSection:

@@ -17,7 +17,6 @@ from typing import Any
 from runtime.memory.errors import StoreError
 from runtime.memory.files.folder import Folder
 from runtime.memory.item import Item, MemoryType, rfc3339
-from runtime.memory.records.files.atomic_files import flush, publish, stage
 from runtime.memory.records.files.name_index import RecordNameIndex, digest_of
 from runtime.memory.records.files.record import DamagedRecord, decode, type_of
 from runtime.memory.store_types import Scan
@@ -66,8 +65,7 @@ class FolderIndex:
                 self._enter(name, known)
         self._names = names
         data = json.dumps(self._json(name_index, now), indent=1, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
-        publish(folder, stage(folder, NAME, data), NAME)
-        flush(folder)
+        folder.write(NAME, data)
         self._loaded, self._new = True, {}
         name_index.indexed = name_index.digest
 

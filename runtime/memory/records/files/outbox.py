@@ -10,7 +10,6 @@ from typing import NamedTuple
 from runtime.clock import Clock
 from runtime.memory.files.folder import Folder
 from runtime.memory.item import rfc3339
-from runtime.memory.records.files.atomic_files import flush
 from runtime.memory.records.files.record import read_name
 
 FOLDER = "outbox"
@@ -61,4 +60,4 @@ def forget(agent: Folder, note: Note) -> None:
         if folder is not None:
             held.enter_context(folder)
             folder.unlink(note.file)
-            flush(folder)
+            folder.flush()

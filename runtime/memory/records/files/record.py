@@ -17,7 +17,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 from pydantic import ValidationError
 
-from runtime.memory.item import PATTERN, Item, idempotency_key, rfc3339
+from runtime.memory.item import PATTERN, Item, Provenance, idempotency_key, rfc3339
 
 STATUS = ("store_location", "remote_store_attempted", "remote_store_error")
 UNSIGNED = frozenset({"checksum", *STATUS})
@@ -204,6 +204,7 @@ def _checksum(fields: Mapping[str, Any]) -> str | None:
 def _item(fields: Mapping[str, Any], agent_id: str) -> Item:
     """Return the item, deriving fields that the record lacks, as records of the second design do."""
     when = datetime.fromisoformat(fields["date"])
+    known = {name: fields.get(name) for name in Provenance.model_fields}
     return Item.model_validate(
         {
             "memory_id": fields["id"],
@@ -218,17 +219,7 @@ def _item(fields: Mapping[str, Any], agent_id: str) -> Item:
             "tags": fields.get("tags") or (),
             "text": fields["summary"],
             "source_memory_ids": fields.get("source_memory_ids") or (),
-            "provenance": {
-                "author": fields.get("author"),
-                "session_id": fields.get("session_id"),
-                "task": fields.get("task"),
-                "confidence": fields.get("confidence"),
-                "risk_tier": fields.get("risk_tier"),
-                "git_commit": fields.get("git_commit"),
-                "sources": fields.get("sources") or (),
-                "run_id": fields.get("run_id"),
-                "said_by": fields.get("said_by"),
-            },
+            "provenance": known | {"sources": known["sources"] or ()},
             "subject": fields.get("subject"),
             "replaces": fields.get("replaces"),
             "retracts": fields.get("retracts"),

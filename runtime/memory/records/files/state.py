@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 from runtime.memory.files.folder import Folder
-from runtime.memory.records.files.atomic_files import flush, publish, stage
 
 NAME = "STATE.json"
 
@@ -35,5 +34,4 @@ def write_state(folder: Folder, session_id: str | None, write: dict[str, Any]) -
     kept = dict(session) if same and isinstance(session, dict) else {}
     state["last_session"] = {**kept, "session_id": session_id, "memory_write": write}
     data = (json.dumps(state, indent=2, ensure_ascii=False) + "\n").encode("utf-8", "replace")
-    publish(folder, stage(folder, NAME, data), NAME)
-    flush(folder)
+    folder.write(NAME, data)

@@ -11,6 +11,7 @@ import pytest
 from runtime.memory.errors import FsyncFailed, StoreError
 from runtime.memory.files.folder import Folder
 from runtime.memory.records import writer as cabinets
+from runtime.memory.records.files import folder_index
 from runtime.memory.records.files.record import Record
 from runtime.memory.records.reader import load
 from runtime.memory.records.store import RecordsStore
@@ -217,7 +218,7 @@ async def test_what_is_beside_a_record_never_makes_its_write_a_failed_one(
         raise StoreError("the disk is full")
 
     monkeypatch.setattr(cabinets, "tell_stored", fail)
-    monkeypatch.setattr("runtime.memory.records.files.folder_index.stage", fail)
+    monkeypatch.setattr(folder_index.FolderIndex, "write", fail)
     (written,) = await store.append([fact()])
     assert await everything(store) == [written]
     assert not (folder / "index.json").exists()
@@ -230,7 +231,7 @@ async def test_an_fsync_that_failed_ends_all_writing(store: RecordsStore, monkey
     def fail(*_: object) -> None:
         raise FsyncFailed("cannot bring it to disk")
 
-    monkeypatch.setattr(cabinets, "flush", fail)
+    monkeypatch.setattr(Folder, "flush", fail)
     with pytest.raises(FsyncFailed):
         await store.append([fact()])
     monkeypatch.undo()
