@@ -34,6 +34,10 @@ Growth = Literal[
 """How long the result of a function may be; see `value_bounds`."""
 
 
+def _names(listed: str) -> frozenset[str]:
+    return frozenset(listed.split())
+
+
 def _rows(growth: Growth, names: str) -> dict[str, Growth]:
     return dict.fromkeys(names.split(), growth)
 
@@ -95,55 +99,16 @@ _NEVER_STORED: Final = frozenset({"collect", "series", "sum", "json", "separate"
 STORED: Final = frozenset(name for name, growth in FUNCTIONS.items() if growth not in _NEVER_STORED)
 """Functions that may also be in defaults, checks, generated columns and indexes, which run with each later change."""
 
-IN_FROM: Final = frozenset(
-    [
-        "generate_series",
-        "unnest",
-        "jsonb_array_elements",
-        "jsonb_array_elements_text",
-        "jsonb_each",
-        "jsonb_each_text",
-        "jsonb_object_keys",
-    ]
+IN_FROM: Final = _names(
+    "generate_series unnest jsonb_array_elements jsonb_array_elements_text jsonb_each jsonb_each_text jsonb_object_keys"
 )
 """Functions that may be in FROM."""
 
-OPERATORS: Final = frozenset(
-    [
-        "+",
-        "-",
-        "*",
-        "/",
-        "%",
-        "=",
-        "<>",
-        "!=",
-        "<",
-        ">",
-        "<=",
-        ">=",
-        "||",
-        "~~",
-        "!~~",
-        "~~*",
-        "!~~*",
-        "->",
-        "->>",
-        "#>",
-        "#>>",
-        "@>",
-        "<@",
-        "&&",
-        "&",
-        "|",
-        "<<",
-        ">>",
-    ]
-)
-ORDERING: Final = frozenset(["=", "<>", "!=", "<", ">", "<=", ">="])
-COSTLY: Final = frozenset(["*", "/", "%"])
+OPERATORS: Final = _names("+ - * / % = <> != < > <= >= || ~~ !~~ ~~* !~~* -> ->> #> #>> @> <@ && & | << >>")
+ORDERING: Final = _names("= <> != < > <= >=")
+COSTLY: Final = _names("* / %")
 """Operators whose time grows with the square of the digits of a NUMERIC."""
-COMPARING: Final = frozenset(["~~", "!~~", "~~*", "!~~*", "@>", "<@", "&&"])
+COMPARING: Final = _names("~~ !~~ ~~* !~~* @> <@ &&")
 """Operators that compare all of one side with all of the other."""
 
 TYPES: Final[Mapping[str, str]] = MappingProxyType(
@@ -175,20 +140,17 @@ OTHER_TYPES: Final[Mapping[str, str]] = MappingProxyType(
 RESULTS: Final = frozenset(TYPES) | {f"{name}[]" for name in TYPES}
 """Types that a result may contain."""
 
-SYSTEM_COLUMNS: Final = frozenset(["ctid", "xmin", "xmax", "cmin", "cmax", "tableoid", "oid"])
+SYSTEM_COLUMNS: Final = _names("ctid xmin xmax cmin cmax tableoid oid")
 
-OF_ROWS: Final = frozenset(
-    [
-        *("any_value", "array_agg", "json_agg", "json_agg_strict", "jsonb_agg", "jsonb_agg_strict"),
-        *("concat", "hash_record", "json_build_array", "json_build_object", "jsonb_build_array", "jsonb_build_object"),
-        *("num_nonnulls", "num_nulls", "quote_literal", "quote_nullable", "record_out", "record_send"),
-        *("row_to_json", "to_json", "to_jsonb"),
-    ]
+OF_ROWS: Final = _names(
+    "any_value array_agg json_agg json_agg_strict jsonb_agg jsonb_agg_strict concat hash_record"
+    " json_build_array json_build_object jsonb_build_array jsonb_build_object num_nonnulls num_nulls"
+    " quote_literal quote_nullable record_out record_send row_to_json to_json to_jsonb"
 )
 """Functions that take a whole row, and would be called by `t.name` if `t` has no such column: not what is harmless and
 a usual name (count, min, max), nor what has a reserved name."""
 
-ACCESS_METHODS: Final = frozenset(["btree", "hash", "gin"])
+ACCESS_METHODS: Final = _names("btree hash gin")
 
 INSTEAD: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -224,81 +186,75 @@ INSTEAD: Final[Mapping[str, str]] = MappingProxyType(
 """What to write instead of functions that models like to use."""
 
 
-def _fields(names: str) -> frozenset[str]:
-    return frozenset(names.split())
-
-
 FIELDS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
     {
         # Statements. Not SelectStmt.intoClause, .lockingClause.
-        "SelectStmt": _fields(
+        "SelectStmt": _names(
             "distinctClause targetList fromClause whereClause groupClause havingClause windowClause valuesLists"
             " sortClause limitOffset limitCount limitOption withClause op all larg rarg"
         ),
-        "InsertStmt": _fields("relation cols selectStmt onConflictClause returningClause withClause override"),
-        "UpdateStmt": _fields("relation targetList whereClause fromClause returningClause withClause"),
-        "DeleteStmt": _fields("relation usingClause whereClause returningClause withClause"),
-        "CreateStmt": _fields("relation tableElts constraints if_not_exists oncommit"),
-        "IndexStmt": _fields(
+        "InsertStmt": _names("relation cols selectStmt onConflictClause returningClause withClause override"),
+        "UpdateStmt": _names("relation targetList whereClause fromClause returningClause withClause"),
+        "DeleteStmt": _names("relation usingClause whereClause returningClause withClause"),
+        "CreateStmt": _names("relation tableElts constraints if_not_exists oncommit"),
+        "IndexStmt": _names(
             "idxname relation accessMethod indexParams indexIncludingParams whereClause unique if_not_exists"
             " nulls_not_distinct"
         ),
-        "AlterTableStmt": _fields("relation cmds objtype missing_ok"),
-        "AlterTableCmd": _fields("subtype name def_ behavior missing_ok"),
-        "RenameStmt": _fields("renameType relationType relation subname newname behavior missing_ok"),
-        "DropStmt": _fields("objects removeType behavior missing_ok"),
+        "AlterTableStmt": _names("relation cmds objtype missing_ok"),
+        "AlterTableCmd": _names("subtype name def_ behavior missing_ok"),
+        "RenameStmt": _names("renameType relationType relation subname newname behavior missing_ok"),
+        "DropStmt": _names("objects removeType behavior missing_ok"),
         # Parts of queries.
-        "ResTarget": _fields("name val"),
-        "ReturningClause": _fields("exprs"),
-        "OnConflictClause": _fields("action infer targetList whereClause"),
-        "InferClause": _fields("indexElems whereClause conname"),
-        "WithClause": _fields("ctes recursive"),
-        "CommonTableExpr": _fields("ctename aliascolnames ctematerialized ctequery"),
-        "RangeVar": _fields("relname inh relpersistence alias"),
-        "RangeSubselect": _fields("lateral subquery alias"),
-        "RangeFunction": _fields("lateral ordinality functions alias"),
-        "JoinExpr": _fields("jointype isNatural larg rarg usingClause quals alias"),
-        "Alias": _fields("aliasname colnames"),
-        "SortBy": _fields("node sortby_dir sortby_nulls"),
-        "WindowDef": _fields("name refname partitionClause orderClause frameOptions startOffset endOffset"),
+        "ResTarget": _names("name val"),
+        "ReturningClause": _names("exprs"),
+        "OnConflictClause": _names("action infer targetList whereClause"),
+        "InferClause": _names("indexElems whereClause conname"),
+        "WithClause": _names("ctes recursive"),
+        "CommonTableExpr": _names("ctename aliascolnames ctematerialized ctequery"),
+        "RangeVar": _names("relname inh relpersistence alias"),
+        "RangeSubselect": _names("lateral subquery alias"),
+        "RangeFunction": _names("lateral ordinality functions alias"),
+        "JoinExpr": _names("jointype isNatural larg rarg usingClause quals alias"),
+        "Alias": _names("aliasname colnames"),
+        "SortBy": _names("node sortby_dir sortby_nulls"),
+        "WindowDef": _names("name refname partitionClause orderClause frameOptions startOffset endOffset"),
         # Expressions. Not A_Indirection by a name: `(t).f` calls f(t).
-        "A_Const": _fields("isnull val"),
-        "Integer": _fields("ival"),
-        "Float": _fields("fval"),
-        "String": _fields("sval"),
-        "Boolean": _fields("boolval"),
+        "A_Const": _names("isnull val"),
+        "Integer": _names("ival"),
+        "Float": _names("fval"),
+        "String": _names("sval"),
+        "Boolean": _names("boolval"),
         "A_Star": frozenset(),
-        "ParamRef": _fields("number"),
-        "ColumnRef": _fields("fields"),
-        "A_Expr": _fields("kind name lexpr rexpr"),
-        "BoolExpr": _fields("boolop args"),
-        "NullTest": _fields("arg nulltesttype"),
-        "BooleanTest": _fields("arg booltesttype"),
-        "SubLink": _fields("subLinkType testexpr operName subselect"),
-        "CaseExpr": _fields("arg args defresult"),
-        "CaseWhen": _fields("expr result"),
-        "CoalesceExpr": _fields("args"),
-        "MinMaxExpr": _fields("op args"),
-        "A_ArrayExpr": _fields("elements"),
-        "A_Indirection": _fields("arg indirection"),
-        "A_Indices": _fields("is_slice lidx uidx"),
-        "RowExpr": _fields("args row_format"),
-        "TypeCast": _fields("arg typeName"),
-        "FuncCall": _fields(
-            "funcname args agg_order agg_filter agg_within_group agg_star agg_distinct over funcformat"
-        ),
-        "SQLValueFunction": _fields("op typmod"),
+        "ParamRef": _names("number"),
+        "ColumnRef": _names("fields"),
+        "A_Expr": _names("kind name lexpr rexpr"),
+        "BoolExpr": _names("boolop args"),
+        "NullTest": _names("arg nulltesttype"),
+        "BooleanTest": _names("arg booltesttype"),
+        "SubLink": _names("subLinkType testexpr operName subselect"),
+        "CaseExpr": _names("arg args defresult"),
+        "CaseWhen": _names("expr result"),
+        "CoalesceExpr": _names("args"),
+        "MinMaxExpr": _names("op args"),
+        "A_ArrayExpr": _names("elements"),
+        "A_Indirection": _names("arg indirection"),
+        "A_Indices": _names("is_slice lidx uidx"),
+        "RowExpr": _names("args row_format"),
+        "TypeCast": _names("arg typeName"),
+        "FuncCall": _names("funcname args agg_order agg_filter agg_within_group agg_star agg_distinct over funcformat"),
+        "SQLValueFunction": _names("op typmod"),
         "SetToDefault": frozenset(),
-        "MultiAssignRef": _fields("source colno ncolumns"),
+        "MultiAssignRef": _names("source colno ncolumns"),
         # Definitions. Not storage, compression, collation, options, tablespaces, exclusion, named indexes.
-        "TypeName": _fields("names typmods typemod arrayBounds"),
-        "ColumnDef": _fields("colname typeName is_local constraints raw_default"),
-        "Constraint": _fields(
+        "TypeName": _names("names typmods typemod arrayBounds"),
+        "ColumnDef": _names("colname typeName is_local constraints raw_default"),
+        "Constraint": _names(
             "contype conname deferrable initdeferred initially_valid is_enforced raw_expr keys pktable fk_attrs"
             " pk_attrs fk_matchtype fk_upd_action fk_del_action fk_del_set_cols generated_when generated_kind"
             " nulls_not_distinct including"
         ),
-        "IndexElem": _fields("name expr ordering nulls_ordering"),
+        "IndexElem": _names("name expr ordering nulls_ordering"),
     }
 )
 """The nodes that a statement may consist of, and which of their fields may be set: another one must be empty, also one
@@ -306,28 +262,28 @@ that a later version of the parser adds."""
 
 CHOICES: Final[Mapping[tuple[str, str], frozenset[str]]] = MappingProxyType(
     {
-        ("SelectStmt", "limitOption"): _fields("LIMIT_OPTION_DEFAULT LIMIT_OPTION_COUNT"),
-        ("CreateStmt", "oncommit"): _fields("ONCOMMIT_NOOP"),
-        ("AlterTableStmt", "objtype"): _fields("OBJECT_TABLE"),
-        ("AlterTableCmd", "subtype"): _fields(
+        ("SelectStmt", "limitOption"): _names("LIMIT_OPTION_DEFAULT LIMIT_OPTION_COUNT"),
+        ("CreateStmt", "oncommit"): _names("ONCOMMIT_NOOP"),
+        ("AlterTableStmt", "objtype"): _names("OBJECT_TABLE"),
+        ("AlterTableCmd", "subtype"): _names(
             "AT_AddColumn AT_DropColumn AT_ColumnDefault AT_SetNotNull AT_DropNotNull AT_AddConstraint"
             " AT_DropConstraint AT_AlterColumnType"
         ),
-        ("RenameStmt", "renameType"): _fields("OBJECT_TABLE OBJECT_COLUMN OBJECT_INDEX OBJECT_TABCONSTRAINT"),
-        ("RenameStmt", "relationType"): _fields("OBJECT_ACCESS_METHOD OBJECT_TABLE OBJECT_INDEX"),  # the first is unset
-        ("DropStmt", "removeType"): _fields("OBJECT_TABLE OBJECT_INDEX"),
-        ("A_Expr", "kind"): _fields(
+        ("RenameStmt", "renameType"): _names("OBJECT_TABLE OBJECT_COLUMN OBJECT_INDEX OBJECT_TABCONSTRAINT"),
+        ("RenameStmt", "relationType"): _names("OBJECT_ACCESS_METHOD OBJECT_TABLE OBJECT_INDEX"),  # the first is unset
+        ("DropStmt", "removeType"): _names("OBJECT_TABLE OBJECT_INDEX"),
+        ("A_Expr", "kind"): _names(
             "AEXPR_OP AEXPR_OP_ANY AEXPR_OP_ALL AEXPR_DISTINCT AEXPR_NOT_DISTINCT AEXPR_NULLIF AEXPR_IN AEXPR_LIKE"
             " AEXPR_ILIKE AEXPR_BETWEEN AEXPR_NOT_BETWEEN AEXPR_BETWEEN_SYM AEXPR_NOT_BETWEEN_SYM"
         ),
-        ("SubLink", "subLinkType"): _fields("EXISTS_SUBLINK ALL_SUBLINK ANY_SUBLINK EXPR_SUBLINK ARRAY_SUBLINK"),
-        ("RowExpr", "row_format"): _fields("COERCE_EXPLICIT_CALL COERCE_IMPLICIT_CAST"),
-        ("SortBy", "sortby_dir"): _fields("SORTBY_DEFAULT SORTBY_ASC SORTBY_DESC"),  # not USING an operator
-        ("SQLValueFunction", "op"): _fields(
+        ("SubLink", "subLinkType"): _names("EXISTS_SUBLINK ALL_SUBLINK ANY_SUBLINK EXPR_SUBLINK ARRAY_SUBLINK"),
+        ("RowExpr", "row_format"): _names("COERCE_EXPLICIT_CALL COERCE_IMPLICIT_CAST"),
+        ("SortBy", "sortby_dir"): _names("SORTBY_DEFAULT SORTBY_ASC SORTBY_DESC"),  # not USING an operator
+        ("SQLValueFunction", "op"): _names(
             "SVFOP_CURRENT_DATE SVFOP_CURRENT_TIME SVFOP_CURRENT_TIME_N SVFOP_CURRENT_TIMESTAMP"
             " SVFOP_CURRENT_TIMESTAMP_N SVFOP_LOCALTIME SVFOP_LOCALTIME_N SVFOP_LOCALTIMESTAMP SVFOP_LOCALTIMESTAMP_N"
         ),
-        ("Constraint", "contype"): _fields(
+        ("Constraint", "contype"): _names(
             "CONSTR_NULL CONSTR_NOTNULL CONSTR_DEFAULT CONSTR_IDENTITY CONSTR_GENERATED CONSTR_CHECK CONSTR_PRIMARY"
             " CONSTR_UNIQUE CONSTR_FOREIGN CONSTR_ATTR_DEFERRABLE CONSTR_ATTR_NOT_DEFERRABLE CONSTR_ATTR_DEFERRED"
             " CONSTR_ATTR_IMMEDIATE"

@@ -27,7 +27,6 @@ from runtime.tables.sql_database import (
     MOST_IMPORT_SECONDS,
     MOST_ROWS,
     MOST_SECONDS,
-    ColumnInfo,
     Dialect,
     Parameters,
     StatementResult,
@@ -135,12 +134,7 @@ class SqliteTables:
             return []
         answer = await self._ask(user_id, messages.Describe(), _OPEN_SECONDS)
         assert isinstance(answer, messages.Tables)
-        return [
-            TableInfo(
-                table.name, [ColumnInfo(each.name, each.type, each.nullable) for each in table.columns], table.rows
-            )
-            for table in answer.tables
-        ]
+        return answer.tables
 
     async def page(self, user_id: str, table: str, *, after: str | None = None, limit: int = MOST_ROWS) -> TablePage:
         """Return rows of a table, for exports: a row that does not change meanwhile is on exactly one page."""

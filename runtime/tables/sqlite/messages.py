@@ -6,6 +6,7 @@ from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
+from runtime.tables.sql_database import TableInfo
 from runtime.workers.frames import Frames
 
 MOST_BYTES: Final = 16 * 1024 * 1024
@@ -114,26 +115,10 @@ class StatementRows(Struct, frozen=True, tag=True):
     truncated: bool
 
 
-class Column(Struct, frozen=True, array_like=True):
-    """A column of a table."""
-
-    name: str
-    type: str
-    nullable: bool
-
-
-class Table(Struct, frozen=True, array_like=True):
-    """A table."""
-
-    name: str
-    columns: list[Column]
-    rows: int
-
-
 class Tables(Struct, frozen=True, tag=True):
     """All tables, by name."""
 
-    tables: list[Table]
+    tables: list[TableInfo]
 
 
 class Page(Struct, frozen=True, tag=True):

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import msgspec
 
-from runtime.tables.sql_database import MOST_BYTES, MOST_ROWS
+from runtime.tables.sql_database import MOST_BYTES, MOST_ROWS, ColumnInfo, TableInfo
 from runtime.tables.sqlite.authorizer import RESERVED_NAMES, is_reserved
 from runtime.tables.sqlite.connection import SealedConnection
-from runtime.tables.sqlite.messages import Blob, Column, Failure, Page, ReadPage, Scalar, Table
+from runtime.tables.sqlite.messages import Blob, Failure, Page, ReadPage, Scalar
 from runtime.tables.sqlite.statement import Refusal, refused
 from runtime.tables.statement import quoted
 
@@ -88,17 +88,17 @@ def check_names(file: SealedConnection) -> None:
             raise refused(f"the name {name} is reserved", RESERVED_NAMES)
 
 
-def describe(file: SealedConnection) -> list[Table]:
+def describe(file: SealedConnection) -> list[TableInfo]:
     """Return all tables by name."""
     found = []
     for name in names(file):
         keyed = _is_keyed(file, name)
         columns = [
             # The number of a row is never null.
-            Column(column, kind, not (not_null or (key and (keyed or kind.upper() == "INTEGER"))))
+            ColumnInfo(column, kind, not (not_null or (key and (keyed or kind.upper() == "INTEGER"))))
             for _, column, kind, not_null, _, key, _ in _columns(file, name)
         ]
-        found.append(Table(name, columns, count(file, name)))
+        found.append(TableInfo(name, columns, count(file, name)))
     return found
 
 
