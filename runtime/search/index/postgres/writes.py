@@ -41,6 +41,8 @@ _FACTS = _upsert(
     "key id agent user project type time order source other_sources tags author subject replaces retracts asks words"
     " neighbour_group before after embedded tokenized",
 )
+_TEXTS = ("id", "agent", "user", "project", "type", "source", "author", "subject", "replaces", "retracts")
+"""The texts of an entry that filters read."""
 _EXISTING = """
 SELECT key, f.id, e.hash, e.content, e.position, f.neighbour_group, f.embedded, f.tokenized
 FROM entries e JOIN entry_facts f USING (key) WHERE """
@@ -266,21 +268,11 @@ async def _write(connection: Any, part: int, keyed: Sequence[tuple[int, NewEntry
         )
         facts.append(
             {
+                **{name: stored(getattr(entry, name)) for name in _TEXTS},
+                **{name: list(map(to_postgres, getattr(entry, name))) for name in ("other_sources", "tags")},
                 "key": key,
-                "id": to_postgres(entry.id),
-                "agent": to_postgres(entry.agent),
-                "user": to_postgres(entry.user),
-                "project": stored(entry.project),
-                "type": to_postgres(entry.type),
                 "time": microseconds(entry.time),
                 "order": entry.order,
-                "source": stored(entry.source),
-                "other_sources": list(map(to_postgres, entry.other_sources)),
-                "tags": list(map(to_postgres, entry.tags)),
-                "author": stored(entry.author),
-                "subject": stored(entry.subject),
-                "replaces": stored(entry.replaces),
-                "retracts": stored(entry.retracts),
                 "asks": asks(entry.text),
                 "words": one.words,
                 "neighbour_group": one.group,

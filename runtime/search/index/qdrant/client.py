@@ -170,9 +170,7 @@ class Collection:
         found: dict[int, dict[str, Any]] = {}
         for begin in range(0, len(keys), AT_ONCE):
             some = list(keys[begin : begin + AT_ONCE])
-            records = await self._call(
-                partial(self._client.retrieve, self._name, some, with_payload=True if fields is None else list(fields))
-            )
+            records = await self._call(partial(self._client.retrieve, self._name, some, with_payload=_wanted(fields)))
             found |= {int(record.id): dict(record.payload or {}) for record in records}
         return found
 
@@ -188,7 +186,7 @@ class Collection:
                     wanted,
                     limit=AT_ONCE,
                     offset=offset,
-                    with_payload=True if fields is None else list(fields),
+                    with_payload=_wanted(fields),
                 )
             )
             found |= {int(record.id): dict(record.payload or {}) for record in records}
@@ -209,7 +207,7 @@ class Collection:
                 wanted,
                 limit=limit,
                 order_by=order,
-                with_payload=True if fields is None else list(fields),
+                with_payload=_wanted(fields),
             )
         )
         return {int(record.id): dict(record.payload or {}) for record in records}
@@ -334,6 +332,11 @@ def models_of() -> Any:
     from qdrant_client import models
 
     return models
+
+
+def _wanted(fields: Sequence[str] | None) -> list[str] | bool:
+    """Return the fields of payloads to read; True: all."""
+    return True if fields is None else list(fields)
 
 
 def _waited(error: BaseException) -> bool:

@@ -38,6 +38,20 @@ _AVERAGE = 40
 """Number of words of an average text. It is assumed: the share of a word in a text is stored with the point, when the
 others are not known."""
 
+_FIELDS: Final = {
+    "id": "memory_id",
+    "agent": "agent_id",
+    "user": "user_id",
+    "project": "project_id",
+    "type": "memory_type",
+    "source": "source_uri",
+    "hash": "chunk_hash",
+    **{name: name for name in ("text", "author", "subject", "replaces", "retracts")},
+    **{name: name for name in ("order", "group", "part", "line", "rest")},
+}
+"""The field of a payload for each text and number of an entry."""
+_LISTS: Final = ("tags", "other_sources")
+
 Payload = Mapping[str, Any]
 EMPTY: Final[Mapping[Any, Any]] = MappingProxyType({})
 
@@ -89,28 +103,11 @@ def payload_of(entry: IndexEntry, embedding: Payload) -> dict[str, Any]:
     """Return the payload of an entry: the universal payload, without empty fields, and what an index needs, except the
     fields of its words and neighbours, which `neighbourhood` adds. `embedding`: the payload whose embedding is kept."""
     payload: dict[str, Any] = {
-        "memory_id": entry.id,
-        "project_id": entry.project,
-        "agent_id": entry.agent,
-        "user_id": entry.user,
-        "memory_type": entry.type,
+        **{field: getattr(entry, name) for name, field in _FIELDS.items()},
+        **{name: list(getattr(entry, name)) or None for name in _LISTS},
         "timestamp": entry.time.isoformat().replace("+00:00", "Z"),
-        "source_uri": entry.source,
-        "other_sources": list(entry.other_sources) or None,
-        "chunk_hash": entry.hash,
-        "tags": list(entry.tags),
-        "text": entry.text,
-        "author": entry.author,
-        "subject": entry.subject,
-        "replaces": entry.replaces,
-        "retracts": entry.retracts,
         "time": microseconds(entry.time),
-        "order": entry.order,
-        "group": entry.group,
         "neighbour_group": f"{key_of(f'{entry.agent} {entry.group}'):x}" if entry.group else None,
-        "part": entry.part,
-        "line": entry.line,
-        "rest": entry.rest or None,
         "asks": asks(entry.text) or None,
         **{name: embedding.get(name) for name in EMBEDDED},
     }
@@ -119,28 +116,9 @@ def payload_of(entry: IndexEntry, embedding: Payload) -> dict[str, Any]:
 
 def entry_of(payload: Payload) -> IndexEntry:
     """Return the entry of a payload."""
-    return IndexEntry(
-        id=payload["memory_id"],
-        agent=payload["agent_id"],
-        user=payload["user_id"],
-        project=payload.get("project_id"),
-        type=payload["memory_type"],
-        time=EPOCH + timedelta(microseconds=payload["time"]),
-        source=payload.get("source_uri"),
-        tags=tuple(payload["tags"]),
-        text=payload["text"],
-        hash=payload["chunk_hash"],
-        author=payload.get("author"),
-        group=payload["group"],
-        order=payload["order"],
-        part=payload["part"],
-        line=payload.get("line"),
-        rest=payload.get("rest", ""),
-        other_sources=tuple(payload.get("other_sources", ())),
-        subject=payload.get("subject"),
-        replaces=payload.get("replaces"),
-        retracts=payload.get("retracts"),
-    )
+    fields: dict[str, Any] = {name: payload.get(field) for name, field in _FIELDS.items()}
+    fields |= {name: tuple(payload.get(name, ())) for name in _LISTS}
+    return IndexEntry(time=EPOCH + timedelta(microseconds=payload["time"]), **fields)
 
 
 def filter_of(wanted: EntryFilter, *more: models.Condition, hidden: Sequence[int] = ()) -> models.Filter:
