@@ -356,7 +356,7 @@ def test_tables_are_described_with_their_columns_and_rows(file: OpenFile) -> Non
         ("n", False),
         ("twice", True),
     ]
-    assert (found["orders"].row_count, found["keyed"].rows) == (3, 0)
+    assert (found["orders"].row_count, found["keyed"].row_count) == (3, 0)
 
 
 def all_pages(file: OpenFile, table: str, limit: int) -> list[list[Any]]:
