@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
 from dslc.blocks.memory import Memory
 from dslc.blocks.setting import settings_of
@@ -17,6 +18,7 @@ from runtime.search.embedding import EMBEDDINGS
 from runtime.search.index import INDEXES
 from runtime.secrets.secret import Secret
 
+NO_PROBLEMS: Final[Mapping[str, str]] = MappingProxyType({})
 _Put = Callable[[str], object]
 
 
@@ -45,12 +47,29 @@ def secrets_in(choice: Variant | None, family: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def with_secrets(choice: Variant | None, family: str, values: Mapping[str, Secret]) -> Mapping[str, object]:
+class FilledOptions(NamedTuple):
+    """Options with their secrets inserted. `missing`: the reasons why some are not."""
+
+    options: Mapping[str, object]
+    missing: tuple[str, ...] = ()
+
+
+def with_secrets(
+    choice: Variant | None, family: str, values: Mapping[str, Secret], problems: Mapping[str, str] = NO_PROBLEMS
+) -> FilledOptions:
     """Return its options with the secrets of `values` inserted; an unresolved one stays a reference, which the row
-    reports."""
+    reports. `problems`: why secrets could not be resolved."""
     if choice is None:
-        return {}
-    return _choice(choice, family, lambda text: values.get(valid_secret(text), text)).options
+        return FilledOptions({})
+    missing: dict[str, None] = {}
+
+    def put(text: str) -> object:
+        reference = valid_secret(text)
+        if reference in problems:
+            missing[problems[reference]] = None
+        return values.get(reference, text)
+
+    return FilledOptions(_choice(choice, family, put).options, tuple(missing))
 
 
 def _choice(choice: Variant, family: str, put: _Put) -> Variant:

@@ -21,7 +21,6 @@ from runtime.memory.indexing.index_file import open_indexer
 from runtime.memory.indexing.indexer import Indexer
 from runtime.memory.open_memory import OpenMemory, no_embedding, no_model
 from runtime.memory.recall.store import RecallStore
-from runtime.memory.secret_options import secrets_in, with_secrets
 from runtime.memory.store import Store
 from runtime.models.calls.counted_calls import CallContext
 from runtime.models.calls.option_key import option_key
@@ -82,7 +81,7 @@ class MemoryOpener:
         unavailable is disabled and added to the problems; the other parts work. Raises SymbiontError if the store
         cannot be opened. `of_agents`: an agent remembers in it."""
         block = self.environment.filled(block)
-        options = with_secrets(block.store, "store", resolution.values)
+        options, _ = resolution.filled(block.store, "store")
         store = await self._store(block, options, held)
         stopped_by = (EMBEDDING,) if of_agents else ()
         folder = folder_of(block, self.root)
@@ -132,10 +131,10 @@ class MemoryOpener:
         stopped_by: tuple[str, ...],
     ) -> OpenMemory:
         """Open the memory of an open store. `stopped_by`: the switches that stop its embedding."""
-        values, clock = resolution.values, self.context.clock
-        missing = resolution.missing(secrets_in(block.index, "index"))
-        index = None if missing else block.index
-        index_options = with_secrets(index, "index", values)
+        clock = self.context.clock
+        index, (index_options, missing) = block.index, resolution.filled(block.index, "index")
+        if missing:
+            index, index_options = None, {}
         indexer = await held.take(
             self.pools.indexers,
             (store.identity, INDEX if index is None else index.name, option_key(index_options)),
@@ -181,13 +180,12 @@ class MemoryOpener:
         if self.index_folder is None:
             return None, None
         choice = block.embedding
-        missing = resolution.missing(secrets_in(choice, "embedding"))
+        options, missing = resolution.filled(choice, "embedding")
         if choice is not None and missing:
             return None, f"the embedding {choice.name} is off, so searches use keywords only: {missing[0]}"
         name = default_embedding() if choice is None else choice.name
         if name is None or name == NONE:
             return None, None
-        options = with_secrets(choice, "embedding", resolution.values)
 
         async def opening() -> Embedder:
             embedder = await open_embedding(choice, options)

@@ -15,7 +15,6 @@ from runtime.daemon.opening.resource_pool import Lease, Pool
 from runtime.daemon.opening.secrets import Resolution
 from runtime.daemon.process.embedding_environment import NONE, Environment
 from runtime.errors import SymbiontError
-from runtime.memory.secret_options import secrets_in, with_secrets
 from runtime.models import open_model
 from runtime.models.calls.counted_calls import CallContext
 from runtime.models.calls.option_key import option_key
@@ -91,10 +90,9 @@ class ModelOpener:
         choice = block.service
         if choice.name == NONE and not choice.options:
             return None
-        missing = resolution.missing(secrets_in(choice, "model"))
+        options, missing = resolution.filled(choice, "model")
         if missing:
             return missing[0]
-        options = with_secrets(choice, "model", resolution.values)
 
         async def opening() -> Model:
             model = await open_model(choice, options, root=self.root)

@@ -13,7 +13,7 @@ from dslc.blocks.variant import Variant
 from dslc.blocks.webhook import Webhook
 from dslc.program import Program
 from runtime import secrets
-from runtime.memory.secret_options import secrets_in, secrets_of
+from runtime.memory.secret_options import FilledOptions, secrets_in, secrets_of, with_secrets
 from runtime.secrets import backend_of
 from runtime.secrets.backend import BackendUnavailable, SecretContext, Unresolved
 from runtime.secrets.secret import Secret
@@ -50,6 +50,10 @@ class Resolution:
     def missing(self, wanted: Iterable[str]) -> tuple[str, ...]:
         """Return the reasons why secrets of a memory or a model that are `wanted` are missing."""
         return tuple(self.problems[text] for text in wanted if text in self.problems)
+
+    def filled(self, choice: Variant | None, family: str) -> FilledOptions:
+        """Return the options of a choice of a memory or an agent with their secrets."""
+        return with_secrets(choice, family, self.values, self.problems)
 
     def _references(self, block: Webhook) -> Mapping[str, str]:
         return self.references.get(block.name, {})

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from runtime.clock import Clock
+from runtime.memory.event_wait import happens
 from runtime.memory.indexing.file_watcher import FileWatcher
 from runtime.memory.indexing.indexer import Indexer
 
@@ -54,22 +55,8 @@ async def keep_index(indexer: Indexer, watch: FileWatcher | None, clock: Clock) 
             wait, whole = min(wait * 2, LONGEST_WAIT), True
             continue
         wait = FIRST_WAIT
-        whole = not await _notified(
-            indexer.news, UNWATCHED_SECONDS if watch is None or watch.blind else LOOK_SECONDS, clock
-        )
+        seconds = UNWATCHED_SECONDS if watch is None or watch.blind else LOOK_SECONDS
+        whole = not await happens(indexer.news, seconds, clock)
         if not whole:
             await asyncio.sleep(GATHER_SECONDS)
             indexer.news.clear()
-
-
-async def _notified(news: asyncio.Event, seconds: float, clock: Clock) -> bool:
-    """True if there was news within `seconds`."""
-    waiting = asyncio.ensure_future(news.wait())
-    sleeping = asyncio.ensure_future(clock.sleep(seconds))
-    try:
-        await asyncio.wait({waiting, sleeping}, return_when=asyncio.FIRST_COMPLETED)
-        return news.is_set()
-    finally:
-        for each in (waiting, sleeping):
-            each.cancel()
-        await asyncio.gather(waiting, sleeping, return_exceptions=True)

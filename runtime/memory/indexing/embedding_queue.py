@@ -9,6 +9,7 @@ from typing import Final
 import structlog
 
 from runtime.clock import SYSTEM, Clock
+from runtime.memory.event_wait import happens
 from runtime.memory.indexing.progress import Progress
 from runtime.search.embedding.embedder import Embedder
 from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable, IndexFailed
@@ -128,8 +129,8 @@ class EmbeddingQueue:
                 self._fail(error.line())
                 longest = LONGEST_WAIT_FOR_AN_INDEX if self._index_failed else LONGEST_WAIT
                 wait = min(wait, longest)
-                await self._pause(wait)
-                wait = FIRST_WAIT if self._used.is_set() else min(wait * 2, longest)
+                renewed = await happens(self._used, wait, self._clock)
+                wait = FIRST_WAIT if renewed else min(wait * 2, longest)
                 continue
             wait = FIRST_WAIT
             if done or self._index_failed:
@@ -138,15 +139,6 @@ class EmbeddingQueue:
                 await asyncio.sleep(0)
             else:
                 await self._more.wait()
-
-    async def _pause(self, seconds: float) -> None:
-        """Wait, at most until `use` is called."""
-        waiting = asyncio.ensure_future(self._clock.sleep(seconds)), asyncio.ensure_future(self._used.wait())
-        try:
-            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for each in waiting:
-                each.cancel()
 
     async def _next(self, limit: int) -> int:
         """Embed one batch; a running one finishes first. The batch is a task of its own, so that `use` can cancel

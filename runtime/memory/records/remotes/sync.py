@@ -20,6 +20,7 @@ import structlog
 
 from runtime.clock import Clock
 from runtime.memory.errors import FsyncFailed, StoreError
+from runtime.memory.event_wait import happens
 from runtime.memory.records.files.outbox import Note
 from runtime.memory.records.operations import Mark
 from runtime.memory.records.remotes.remote import NotSent, Remote
@@ -161,17 +162,12 @@ class RemoteSync:
     async def _rest(self, seconds: float, enough: asyncio.Event | None = None) -> None:
         """Wait, until the remote is changed or `enough` is set."""
         before, until = self.remote, self._clock.monotonic() + seconds
-        sleeping = asyncio.ensure_future(self._clock.sleep(seconds))
-        try:
-            while not sleeping.done() and self.remote is before and self._clock.monotonic() < until:
-                if enough is not None and enough.is_set():
-                    return
-                self._wake.clear()
-                woken = asyncio.ensure_future(self._wake.wait())
-                await asyncio.wait([sleeping, woken], return_when=asyncio.FIRST_COMPLETED)
-                woken.cancel()
-        finally:
-            sleeping.cancel()
+        while self.remote is before and not (enough is not None and enough.is_set()):
+            left = until - self._clock.monotonic()
+            if left <= 0:
+                return
+            self._wake.clear()
+            await happens(self._wake, left, self._clock)
 
     async def _try(self, note: Note, remote: Remote) -> float | None:
         """Send one record; None if it is finished, else the seconds to wait at least."""

@@ -88,7 +88,7 @@ def test_the_secrets_of_a_remote_are_found_and_put_in_their_place() -> None:
     memory = declared()
     assert secrets_of(memory) == (URL, KEY)
     known = Secret(b"https://example.com", "env CONTEXTSTREAM_URL")
-    chosen = with_secrets(memory.store, "store", {URL: known})["remote"]
+    chosen = with_secrets(memory.store, "store", {URL: known}).options["remote"]
     assert isinstance(chosen, Variant)
     assert chosen.options["url"] is known
     assert chosen.options["api_key"] == KEY
@@ -98,7 +98,7 @@ def test_the_secrets_of_a_remote_are_found_and_put_in_their_place() -> None:
 async def test_a_declared_store_is_opened_with_its_gates_and_its_remote(tmp_path: Path) -> None:
     async with remote() as there:
         values = {URL: Secret(there.url.encode(), "env URL"), KEY: Secret(b"k", "env KEY")}
-        store = await open_store(declared(), tmp_path, options=with_secrets(declared().store, "store", values))
+        store = await open_store(declared(), tmp_path, options=with_secrets(declared().store, "store", values).options)
         assert isinstance(store, RecordsStore)
         with pytest.raises(RefusedItem, match="governance"):
             await store.append([fact()])
