@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from runtime.tables.errors import StatementError
-from runtime.tables.postgres.placeholders import COMMENTS, Token, tokens_of
+from runtime.tables.postgres.tokens import COMMENTS, Token, tokens_of
 
 MOST_COLLECTED: Final = 1024 * 1024
 """Maximum bytes that all aggregates of a statement collect together, as text."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 import asyncpg
 
@@ -16,25 +16,17 @@ from runtime.database.connection import Database
 from runtime.errors import SymbiontError
 from runtime.memory.keyed_lock import KeyedLock
 from runtime.tables.errors import LOOK_FIRST, QuotaExceeded, ReadOnlyStatement, StatementError, TablesUnavailable
-from runtime.tables.postgres import usage
-from runtime.tables.postgres.allowlist import RESULTS
+from runtime.tables.postgres import results, usage
 from runtime.tables.postgres.connections import UserConnection, UserConnections
-from runtime.tables.postgres.errors import (
-    DRIVER_ERRORS,
-    UNDEFINED_COLUMN,
-    UNDEFINED_TABLE,
-    no_column,
-    no_table,
-    too_long,
-    translated,
-)
+from runtime.tables.postgres.errors import DRIVER_ERRORS, explained, no_table, too_long, translated
 from runtime.tables.postgres.logins import Login, Logins
-from runtime.tables.postgres.placeholders import QUOTING_HINT, numbered, tokens_of
+from runtime.tables.postgres.results import BoundStatement, at_row, check_row
 from runtime.tables.postgres.roles import Roles
 from runtime.tables.postgres.statement import StatementPlan, check
+from runtime.tables.postgres.tokens import numbered
 from runtime.tables.postgres.usage import TableUsage
 from runtime.tables.postgres.value_bounds import SHORT_PARAMETER
-from runtime.tables.postgres.values import expanded_bytes, from_postgres, to_postgres
+from runtime.tables.postgres.values import expanded_bytes
 from runtime.tables.quota import Quota, rows_exceeded, storage_exceeded, tables_exceeded
 from runtime.tables.sql_database import (
     MOST_BYTES,
@@ -58,30 +50,17 @@ WATCH_SECONDS: Final = 1.0
 """Seconds beyond MOST_SECONDS, after which a statement that the server did not cancel loses its connection."""
 LOOK_SECONDS: Final = 30.0
 """Seconds after which it is looked again whether users can have tables."""
-_FETCHED_BYTES: Final = 8_000_000
-"""Bytes of rows that are fetched at a time."""
-_FIRST_ROWS: Final = 50
-_LONGEST_ROW: Final = 4 * MOST_BYTES
-"""Maximum bytes of a row as PostgreSQL writes it; reading a longer one would take long, and it is in no result."""
 SHORT_STATEMENT: Final = 1000
 """Characters, or rows, up to which a check takes some milliseconds."""
 _KEPT_STATEMENTS: Final = 300
 _KEPT_LOGINS: Final = 10_000
 _RECLAIMED: Final = 200
 """Deleted rows after which their space is reclaimed at once."""
-_QUOTED: Final = re.compile(r'"([^"]+)"|«\s*(.+?)\s*»')
 _LEFT_BYTES: Final = 100_000
 """Bytes that a change may leave behind that was rolled back."""
 _UNWATCHED_SECONDS: Final = 0.1
 """Seconds of a change until the growth of the tables is watched."""
 _PLACE: Final = re.compile(r"\(\d{1,10},\d{1,5}\)", re.ASCII)
-
-
-class _Statement(NamedTuple):
-    """A statement with its parameters, one list for each time that it runs."""
-
-    checked: StatementPlan
-    rows: Sequence[Sequence[Value]]
 
 
 class PostgresTables:
@@ -179,10 +158,10 @@ class PostgresTables:
             size, more = 0, False
             async with connection.raw.transaction(readonly=True):
                 statement = await connection.raw.prepare(sql)
-                kinds = [_kind(each.type) for each in statement.get_attributes()]
+                kinds = [results.type_name(each.type) for each in statement.get_attributes()]
                 async for row in statement.cursor(prefetch=50):
-                    values = [_of_page(value, kind) for value, kind in zip(row, kinds, strict=True)]
-                    size += _size_of(values)
+                    values = [results.page_value(value, kind) for value, kind in zip(row, kinds, strict=True)]
+                    size += results.json_bytes(values)
                     if len(rows) == most or (rows and size > MOST_BYTES):
                         more = True
                         break
@@ -219,13 +198,13 @@ class PostgresTables:
         """See `SqlDatabase.close`."""
         await self._connections.close()
 
-    async def _judged(self, statement: str, rows: Sequence[Parameters]) -> _Statement:
+    async def _judged(self, statement: str, rows: Sequence[Parameters]) -> BoundStatement:
         """Check a statement and its parameters: long ones beside the event loop. Raises StatementError."""
         if len(statement) <= SHORT_STATEMENT and len(rows) <= SHORT_STATEMENT:
             return self._prepared(statement, rows)
         return await asyncio.to_thread(self._prepared, statement, rows)
 
-    def _prepared(self, statement: str, rows: Sequence[Parameters]) -> _Statement:
+    def _prepared(self, statement: str, rows: Sequence[Parameters]) -> BoundStatement:
         """Check a statement and its parameters. Raises StatementError."""
         first = numbered(statement, rows[0])
         values = [_in_order(row, first.names, first.number, at) for at, row in enumerate(rows)]
@@ -238,12 +217,12 @@ class PostgresTables:
             self._checked[key] = checked
             if len(self._checked) > _KEPT_STATEMENTS:
                 self._checked.popitem(last=False)
-        return _Statement(checked, values)
+        return BoundStatement(checked, values)
 
-    async def _run(self, user_id: str, statement: _Statement, quota: Quota) -> StatementResult:
+    async def _run(self, user_id: str, statement: BoundStatement, quota: Quota) -> StatementResult:
         self._storage.touch(user_id)
         if statement.checked.kind == "read":
-            return await self._connected(user_id, lambda connection: _read(connection, statement))
+            return await self._connected(user_id, lambda connection: results.read(connection, statement))
         async with self._changing.of(user_id):
             seconds = MOST_IMPORT_SECONDS if len(statement.rows) > 1 else None
             try:
@@ -256,7 +235,7 @@ class PostgresTables:
                 raise
 
     async def _change(
-        self, user_id: str, connection: UserConnection, statement: _Statement, quota: Quota
+        self, user_id: str, connection: UserConnection, statement: BoundStatement, quota: Quota
     ) -> StatementResult:
         checked, raw = statement.checked, connection.raw
         transaction = raw.transaction()
@@ -265,7 +244,7 @@ class PostgresTables:
             await usage.lock(connection)
             before = await usage.measure(connection)
             async with self._bounded(user_id, connection, before, quota):
-                result = await _rows(connection, statement)
+                result = await results.run(connection, statement)
             after = await usage.measure(connection)
             await _check_counts(connection, checked, before, after, result, quota)
             grown = after.bytes > before.bytes
@@ -369,10 +348,10 @@ class PostgresTables:
                 raise
             except (*DRIVER_ERRORS, ValueError, OverflowError) as error:
                 if connection.overflowed:
-                    raise _too_large() from error
+                    raise results.too_large() from error
                 if isinstance(error, asyncpg.InternalClientError):
                     connection.raw.terminate()
-                raise await _explained(connection, error) from error
+                raise await explained(connection, error) from error
 
     async def _abandon(self, connection: UserConnection) -> None:
         """Drop a connection that does not answer, and end its process on the server, as far as it can be ended."""
@@ -428,108 +407,6 @@ class PostgresTables:
             return login
 
 
-async def _read(connection: UserConnection, statement: _Statement) -> StatementResult:
-    if statement.checked.few:
-        return await _rows(connection, statement)  # no statement that reads can change anything
-    async with connection.raw.transaction(readonly=True):
-        return await _rows(connection, statement)
-
-
-async def _rows(connection: UserConnection, statement: _Statement) -> StatementResult:
-    """Run the statement for all its parameters, and return the result of all together."""
-    checked = statement.checked
-    prepared = await connection.prepare(checked.sql)
-    names, kinds = _columns(prepared, checked)
-    types = [_kind(each) for each in prepared.get_parameters()]
-    rows: list[list[Value]] = []
-    size = affected = 0
-    truncated = False
-    for position, parameters in enumerate(statement.rows):
-        values = _bound(parameters, types, position)
-        async for batch in _batches(connection, prepared, values, checked, position):
-            for row in batch:
-                if checked.counted:
-                    _check_row(row[-1], position)
-                affected += 1
-                if truncated or not names:
-                    continue
-                if sum(len(each) for each in row if isinstance(each, (str, bytes))) > _LONGEST_ROW:
-                    truncated = True
-                    continue
-                converted = [from_postgres(row[at], kind) for at, kind in enumerate(kinds)]
-                size += _size_of(converted)
-                truncated = len(rows) == MOST_ROWS or size > MOST_BYTES
-                if not truncated:
-                    rows.append(converted)
-            if truncated and checked.kind == "read":
-                break
-        if checked.kind == "delete" and not names:
-            affected += _affected(prepared.get_statusmsg())
-    return StatementResult(names, rows, 0 if checked.kind in ("read", "define", "drop") else affected, truncated)
-
-
-async def _batches(
-    connection: UserConnection, prepared: Any, values: Sequence[Any], checked: StatementPlan, position: int
-) -> AsyncIterator[Sequence[Any]]:
-    """Yield the rows of a result, as many at a time as fit into _FETCHED_BYTES if they are like those before."""
-    try:
-        if checked.few or not prepared.get_attributes():
-            connection.expect()
-            yield await prepared.fetch(*values)
-            return
-        cursor, most = await prepared.cursor(*values), _FIRST_ROWS
-        while True:
-            connection.expect()
-            batch = await cursor.fetch(most)
-            yield batch
-            if len(batch) < most:
-                return
-            most = max(1, min(MOST_ROWS + 1, _FETCHED_BYTES * most // max(1, connection.received)))
-    except asyncpg.PostgresError as error:
-        error.row = position
-        raise
-
-
-def _columns(prepared: Any, checked: StatementPlan) -> tuple[Sequence[str], Sequence[str]]:
-    """Return the names and the types of the columns of a result. Raises StatementError for names that are there twice,
-    and for types that are no values."""
-    attributes = prepared.get_attributes()
-    if checked.counted:
-        attributes = attributes[:-1]
-    names = [each.name for each in attributes]
-    repeated = [name for name, count in Counter(names).items() if count > 1]
-    if repeated:
-        raise StatementError(
-            f"two columns of the result are called {repeated[0]}", hint=f"name them: {repeated[0]} AS other_name"
-        )
-    kinds = [_kind(each.type) for each in attributes]
-    for name, kind in zip(names, kinds, strict=True):
-        if kind not in RESULTS:
-            raise StatementError(f"the column {name} has the type {kind}, which is no value", hint="name its columns")
-    return names, kinds
-
-
-def _too_large() -> StatementError:
-    return StatementError("the rows of the result are too large", hint="choose fewer or shorter columns")
-
-
-def _of_page(value: Any, kind: str) -> Value:
-    converted = from_postgres(value, kind)
-    return {"base64": converted} if isinstance(value, bytes) else converted
-
-
-def _kind(kind: Any) -> str:
-    if kind.schema != "pg_catalog":
-        return "of a row"  # of a table, which may have the name of a type
-    return f"{kind.name[:-2]}[]" if kind.name.endswith("[]") else str(kind.name)
-
-
-def _check_row(size: int | None, position: int) -> None:
-    if size is not None and size > MOST_ROW_BYTES:
-        hint = f"a row has at most {MOST_ROW_BYTES:,}; divide the text into rows"
-        raise _at(position, StatementError(f"a row would take {size:,} bytes", hint=hint))
-
-
 async def _check_counts(
     connection: UserConnection,
     checked: StatementPlan,
@@ -541,7 +418,7 @@ async def _check_counts(
     if checked.kind == "define":
         await usage.check_definitions(connection)
     if checked.rewrites and checked.table is not None:
-        _check_row(await usage.longest_row(connection, checked.table), 0)
+        check_row(await usage.longest_row(connection, checked.table), 0)
     if quota.tables is not None and after.tables > max(quota.tables, before.tables):
         raise tables_exceeded(quota, before.tables)
     if quota.rows is not None and checked.kind == "insert" and result.affected_rows:
@@ -551,66 +428,17 @@ async def _check_counts(
             raise rows_exceeded(quota, checked.table, max(0, count - result.affected_rows))
 
 
-async def _explained(connection: UserConnection, error: BaseException) -> SymbiontError:
-    """Return the error with the nearest of the user's own tables or columns, if a name is wrong."""
-    known = translated(error)
-    code = getattr(error, "sqlstate", None)
-    if code not in (UNDEFINED_TABLE, UNDEFINED_COLUMN) or connection.raw.is_closed():
-        return known
-    named = _name_in(error)
-    if named is None:
-        return known
-    name = named.strip('"')
-    with suppress(*DRIVER_ERRORS, SymbiontError):
-        tables = await usage.columns_of_tables(connection)
-        if code == UNDEFINED_TABLE:
-            return no_table(name, list(tables))
-        columns = [column for each in tables.values() for column in each]
-        # A text in double quotes is a name.
-        return (
-            StatementError(f"there is no column {named}", hint=QUOTING_HINT)
-            if named[0] == '"'
-            else no_column(name, columns)
-        )
-    return known
-
-
-def _name_in(error: Any) -> str | None:
-    """Return the name that an error is about, as it is written: at its position, or between the quotes of the message,
-    which no language leaves out."""
-    if error.position is None:
-        quoted_name = _QUOTED.search(str(error.args[0]))
-        return quoted_name and (quoted_name[1] or quoted_name[2])
-    position = int(error.position) - 1
-    tokens = [token for token in tokens_of(error.query) if token.start >= position]
-    while len(tokens) > 2 and tokens[1].text == ".":
-        tokens = tokens[2:]
-    return tokens[0].text if tokens else None
-
-
 def _in_order(row: Parameters, names: Sequence[str] | None, count: int, position: int) -> Sequence[Value]:
     """Return the values in the order of the parameters; `position` is that of the row."""
     named = isinstance(row, Mapping)
     if named != (names is not None) or (not named and len(row) != count):
-        raise _at(position, StatementError(f"the statement has {count} parameters, and this row {len(row)} values"))
+        raise at_row(position, StatementError(f"the statement has {count} parameters, and this row {len(row)} values"))
     if not isinstance(row, Mapping):
         return row
     missing = [name for name in names or () if name not in row]
     if missing:
-        raise _at(position, StatementError(f"params has no value for :{missing[0]}"))
+        raise at_row(position, StatementError(f"params has no value for :{missing[0]}"))
     return [row[name] for name in names or ()]
-
-
-def _bound(row: Sequence[Value], types: Sequence[str], position: int) -> Sequence[Any]:
-    try:
-        return [to_postgres(value, kind, at) for at, (value, kind) in enumerate(zip(row, types, strict=True), 1)]
-    except StatementError as error:
-        raise _at(position, error) from None
-
-
-def _at(position: int, error: StatementError) -> StatementError:
-    error.row = position
-    return error
 
 
 def _is_short(value: Value) -> bool:
@@ -618,12 +446,3 @@ def _is_short(value: Value) -> bool:
         return True
     text = value if isinstance(value, str) else json.dumps(value)
     return len(text) <= SHORT_PARAMETER and expanded_bytes(text) <= SHORT_PARAMETER
-
-
-def _size_of(values: Sequence[Value]) -> int:
-    return len(json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")) + 1
-
-
-def _affected(status: str | None) -> int:
-    number = (status or "").rpartition(" ")[2]
-    return int(number) if number.isdigit() else 0

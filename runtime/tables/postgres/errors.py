@@ -5,8 +5,10 @@ The codes are those of https://www.postgresql.org/docs/current/errcodes-appendix
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import Final
+from contextlib import suppress
+from typing import Any, Final
 
 import asyncpg
 
@@ -14,16 +16,20 @@ from dslc.blocks.values.quantity import format_duration
 from runtime.errors import SymbiontError
 from runtime.suggestions import unknown_name
 from runtime.tables.errors import QuotaExceeded, StatementError, TablesUnavailable
+from runtime.tables.postgres import usage
 from runtime.tables.postgres.aggregates import TOO_MUCH, too_much
+from runtime.tables.postgres.connections import UserConnection
+from runtime.tables.postgres.tokens import QUOTING_HINT, tokens_of
 from runtime.tables.sql_database import MOST_SECONDS, ColumnInfo
 
 DRIVER_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
 """What asyncpg raises; its timeouts are OSErrors too."""
-UNDEFINED_TABLE: Final = "42P01"
-UNDEFINED_COLUMN: Final = "42703"
+_UNDEFINED_TABLE: Final = "42P01"
+_UNDEFINED_COLUMN: Final = "42703"
 _UNDEFINED_SETTING: Final = "42704"
 _LONGEST: Final = 300
 """Maximum characters of a message of the server."""
+_QUOTED: Final = re.compile(r'"([^"]+)"|«\s*(.+?)\s*»')
 
 _LATER: Final[Sequence[tuple[str, str, str | None]]] = (
     ("53100", "the disk of PostgreSQL is full", "make room on the server's disk"),
@@ -110,6 +116,43 @@ def no_column(name: str, columns: Sequence[ColumnInfo]) -> StatementError:
     error = unknown_name("column", name, sorted({each.name for each in columns}), StatementError)
     assert isinstance(error, StatementError)
     return error
+
+
+async def explained(connection: UserConnection, error: BaseException) -> SymbiontError:
+    """Return the error with the nearest of the user's own tables or columns, if a name is wrong."""
+    known = translated(error)
+    code = getattr(error, "sqlstate", None)
+    if code not in (_UNDEFINED_TABLE, _UNDEFINED_COLUMN) or connection.raw.is_closed():
+        return known
+    named = _name_in(error)
+    if named is None:
+        return known
+    name = named.strip('"')
+    with suppress(*DRIVER_ERRORS, SymbiontError):
+        tables = await usage.columns_of_tables(connection)
+        if code == _UNDEFINED_TABLE:
+            return no_table(name, list(tables))
+        columns = [column for each in tables.values() for column in each]
+        # A text in double quotes is a name.
+        return (
+            StatementError(f"there is no column {named}", hint=QUOTING_HINT)
+            if named[0] == '"'
+            else no_column(name, columns)
+        )
+    return known
+
+
+def _name_in(error: Any) -> str | None:
+    """Return the name that an error is about, as it is written: at its position, or between the quotes of the message,
+    which no language leaves out."""
+    if error.position is None:
+        quoted_name = _QUOTED.search(str(error.args[0]))
+        return quoted_name and (quoted_name[1] or quoted_name[2])
+    position = int(error.position) - 1
+    tokens = [token for token in tokens_of(error.query) if token.start >= position]
+    while len(tokens) > 2 and tokens[1].text == ".":
+        tokens = tokens[2:]
+    return tokens[0].text if tokens else None
 
 
 def _short(text: str) -> str:

@@ -31,8 +31,7 @@ from runtime.tables.postgres.allowlist import (
     SYSTEM_COLUMNS,
     TYPES,
 )
-from runtime.tables.postgres.dialect import syntax_hint, translated
-from runtime.tables.postgres.placeholders import COMMENTS, QUOTING_HINT, Token, tokens_of
+from runtime.tables.postgres.tokens import COMMENTS, QUOTING_HINT, Token, syntax_hint, tokens_of, with_identity
 from runtime.tables.postgres.value_bounds import MOST_COUNT, ValueBounds, fields, nodes
 from runtime.tables.statement import quoted
 
@@ -89,7 +88,7 @@ def check(statement: str, parameters: int, parameter_bytes: int) -> StatementPla
 
     Raises StatementError.
     """
-    statement = translated(statement, tokens_of(statement))
+    statement = with_identity(statement, tokens_of(statement))
     tokens = [each for each in tokens_of(statement) if each.name not in COMMENTS]
     _check_tokens(tokens)
     root = _parsed(statement, tokens)

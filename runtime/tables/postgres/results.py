@@ -1,0 +1,160 @@
+"""Runs a checked statement on a connection of its user, and reads what it returns."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, Final, NamedTuple
+
+import asyncpg
+
+from runtime.tables.errors import StatementError
+from runtime.tables.postgres.allowlist import RESULTS
+from runtime.tables.postgres.connections import UserConnection
+from runtime.tables.postgres.statement import StatementPlan
+from runtime.tables.postgres.values import from_postgres, to_postgres
+from runtime.tables.sql_database import MOST_BYTES, MOST_ROW_BYTES, MOST_ROWS, StatementResult, Value
+
+_FETCHED_BYTES: Final = 8_000_000
+"""Bytes of rows that are fetched at a time."""
+_FIRST_ROWS: Final = 50
+_LONGEST_ROW: Final = 4 * MOST_BYTES
+"""Maximum bytes of a row as PostgreSQL writes it; reading a longer one would take long, and it is in no result."""
+
+
+class BoundStatement(NamedTuple):
+    """A statement with its parameters, one list for each time that it runs."""
+
+    checked: StatementPlan
+    rows: Sequence[Sequence[Value]]
+
+
+async def read(connection: UserConnection, statement: BoundStatement) -> StatementResult:
+    """Run a statement that only reads."""
+    if statement.checked.few:
+        return await run(connection, statement)  # no statement that reads can change anything
+    async with connection.raw.transaction(readonly=True):
+        return await run(connection, statement)
+
+
+async def run(connection: UserConnection, statement: BoundStatement) -> StatementResult:
+    """Run the statement for all its parameters, and return the result of all together."""
+    checked = statement.checked
+    prepared = await connection.prepare(checked.sql)
+    names, kinds = _columns(prepared, checked)
+    types = [type_name(each) for each in prepared.get_parameters()]
+    rows: list[list[Value]] = []
+    size = affected = 0
+    truncated = False
+    for position, parameters in enumerate(statement.rows):
+        values = _bound(parameters, types, position)
+        async for batch in _batches(connection, prepared, values, checked, position):
+            for row in batch:
+                if checked.counted:
+                    check_row(row[-1], position)
+                affected += 1
+                if truncated or not names:
+                    continue
+                if sum(len(each) for each in row if isinstance(each, (str, bytes))) > _LONGEST_ROW:
+                    truncated = True
+                    continue
+                converted = [from_postgres(row[at], kind) for at, kind in enumerate(kinds)]
+                size += json_bytes(converted)
+                truncated = len(rows) == MOST_ROWS or size > MOST_BYTES
+                if not truncated:
+                    rows.append(converted)
+            if truncated and checked.kind == "read":
+                break
+        if checked.kind == "delete" and not names:
+            affected += _affected(prepared.get_statusmsg())
+    return StatementResult(names, rows, 0 if checked.kind in ("read", "define", "drop") else affected, truncated)
+
+
+async def _batches(
+    connection: UserConnection, prepared: Any, values: Sequence[Any], checked: StatementPlan, position: int
+) -> AsyncIterator[Sequence[Any]]:
+    """Yield the rows of a result, as many at a time as fit into _FETCHED_BYTES if they are like those before."""
+    try:
+        if checked.few or not prepared.get_attributes():
+            connection.expect()
+            yield await prepared.fetch(*values)
+            return
+        cursor, most = await prepared.cursor(*values), _FIRST_ROWS
+        while True:
+            connection.expect()
+            batch = await cursor.fetch(most)
+            yield batch
+            if len(batch) < most:
+                return
+            most = max(1, min(MOST_ROWS + 1, _FETCHED_BYTES * most // max(1, connection.received)))
+    except asyncpg.PostgresError as error:
+        error.row = position
+        raise
+
+
+def _columns(prepared: Any, checked: StatementPlan) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the names and the types of the columns of a result. Raises StatementError for names that are there twice,
+    and for types that are no values."""
+    attributes = prepared.get_attributes()
+    if checked.counted:
+        attributes = attributes[:-1]
+    names = [each.name for each in attributes]
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise StatementError(
+            f"two columns of the result are called {repeated[0]}", hint=f"name them: {repeated[0]} AS other_name"
+        )
+    kinds = [type_name(each.type) for each in attributes]
+    for name, kind in zip(names, kinds, strict=True):
+        if kind not in RESULTS:
+            raise StatementError(f"the column {name} has the type {kind}, which is no value", hint="name its columns")
+    return names, kinds
+
+
+def too_large() -> StatementError:
+    """Return the error of a result of which more was received than is kept in memory."""
+    return StatementError("the rows of the result are too large", hint="choose fewer or shorter columns")
+
+
+def page_value(value: Any, kind: str) -> Value:
+    """Return a value of a page, where a blob can be told from its base64."""
+    converted = from_postgres(value, kind)
+    return {"base64": converted} if isinstance(value, bytes) else converted
+
+
+def type_name(kind: Any) -> str:
+    """Return the name of a type as in RESULTS."""
+    if kind.schema != "pg_catalog":
+        return "of a row"  # of a table, which may have the name of a type
+    return f"{kind.name[:-2]}[]" if kind.name.endswith("[]") else str(kind.name)
+
+
+def check_row(size: int | None, position: int) -> None:
+    """Raise StatementError for a row of more than MOST_ROW_BYTES."""
+    if size is not None and size > MOST_ROW_BYTES:
+        hint = f"a row has at most {MOST_ROW_BYTES:,}; divide the text into rows"
+        raise at_row(position, StatementError(f"a row would take {size:,} bytes", hint=hint))
+
+
+def _bound(row: Sequence[Value], types: Sequence[str], position: int) -> Sequence[Any]:
+    try:
+        return [to_postgres(value, kind, at) for at, (value, kind) in enumerate(zip(row, types, strict=True), 1)]
+    except StatementError as error:
+        raise at_row(position, error) from None
+
+
+def at_row(position: int, error: StatementError) -> StatementError:
+    """Return the error, with the position of the parameters that failed."""
+    error.row = position
+    return error
+
+
+def json_bytes(values: Sequence[Value]) -> int:
+    """Return the bytes of values as compact JSON, with what separates them from the next."""
+    return len(json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")) + 1
+
+
+def _affected(status: str | None) -> int:
+    number = (status or "").rpartition(" ")[2]
+    return int(number) if number.isdigit() else 0
