@@ -17,6 +17,11 @@ class StatementError(UsageError):
 
     row: int | None = None
 
+    def of_row(self, position: int) -> StatementError:
+        """Return the error, with the position of the parameters that failed."""
+        self.row = position
+        return self
+
 
 class ReadOnlyStatement(StatementError):  # noqa: N818
     """The statement would change something, and was to be run only if it does not."""

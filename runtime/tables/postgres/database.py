@@ -6,7 +6,7 @@ import asyncio
 import json
 import re
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Final, TypeVar
 
@@ -20,7 +20,7 @@ from runtime.tables.postgres import results, usage
 from runtime.tables.postgres.connections import UserConnection, UserConnections
 from runtime.tables.postgres.errors import DRIVER_ERRORS, explained, no_table, too_long, translated
 from runtime.tables.postgres.logins import Login, Logins
-from runtime.tables.postgres.results import BoundStatement, at_row, check_row
+from runtime.tables.postgres.results import BoundStatement, check_row
 from runtime.tables.postgres.roles import Roles
 from runtime.tables.postgres.statement import StatementPlan, check
 from runtime.tables.postgres.tokens import numbered
@@ -29,7 +29,6 @@ from runtime.tables.postgres.value_bounds import SHORT_PARAMETER
 from runtime.tables.postgres.values import expanded_bytes
 from runtime.tables.quota import Quota, rows_exceeded, storage_exceeded, tables_exceeded
 from runtime.tables.sql_database import (
-    MOST_BYTES,
     MOST_IMPORT_SECONDS,
     MOST_ROW_BYTES,
     MOST_ROWS,
@@ -143,31 +142,9 @@ class PostgresTables:
         """See `SqlDatabase.page`."""
         if after is not None and not _PLACE.fullmatch(after):
             raise StatementError("after: not the place of a page")
-        most = max(1, min(limit, MOST_ROWS))
 
         async def read(connection: UserConnection) -> TablePage:
-            known = await usage.columns_of_tables(connection)
-            if table not in known:
-                raise no_table(table, list(known))
-            names = [column.name for column in known[table]]
-            # A row keeps its place until it is changed.
-            chosen = ", ".join(["t.ctid::pg_catalog.text", *(f"t.{quoted(name)}" for name in names)])
-            where = f" WHERE t.ctid > '{after}'::pg_catalog.tid" if after else ""
-            sql = f"SELECT {chosen} FROM {quoted(table)} AS t{where} ORDER BY t.ctid LIMIT {most + 1}"  # noqa: S608
-            rows: list[list[Value]] = []
-            size, more = 0, False
-            async with connection.raw.transaction(readonly=True):
-                statement = await connection.raw.prepare(sql)
-                kinds = [results.type_name(each.type) for each in statement.get_attributes()]
-                async for row in statement.cursor(prefetch=50):
-                    values = [results.page_value(value, kind) for value, kind in zip(row, kinds, strict=True)]
-                    size += results.json_bytes(values)
-                    if len(rows) == most or (rows and size > MOST_BYTES):
-                        more = True
-                        break
-                    rows.append(values)
-            last = str(rows[-1][0]) if more else None
-            return TablePage(names, [row[1:] for row in rows], last)
+            return await results.read_page(connection, table, after, max(1, min(limit, MOST_ROWS)))
 
         empty = TablePage((), (), None)
         found = await self._reading(user_id, read, empty)
@@ -207,7 +184,7 @@ class PostgresTables:
     def _prepared(self, statement: str, rows: Sequence[Parameters]) -> BoundStatement:
         """Check a statement and its parameters. Raises StatementError."""
         first = numbered(statement, rows[0])
-        values = [_in_order(row, first.names, first.number, at) for at, row in enumerate(rows)]
+        values = [first.in_order(row, at) for at, row in enumerate(rows)]
         short = all(_is_short(value) for row in values for value in row)
         size = SHORT_PARAMETER if short else MOST_ROW_BYTES
         key = (first.statement, first.number, short)
@@ -426,19 +403,6 @@ async def _check_counts(
         count = await usage.rows_beyond(connection, checked.table, quota.rows, after.bytes)
         if count is not None:
             raise rows_exceeded(quota, checked.table, max(0, count - result.affected_rows))
-
-
-def _in_order(row: Parameters, names: Sequence[str] | None, count: int, position: int) -> Sequence[Value]:
-    """Return the values in the order of the parameters; `position` is that of the row."""
-    named = isinstance(row, Mapping)
-    if named != (names is not None) or (not named and len(row) != count):
-        raise at_row(position, StatementError(f"the statement has {count} parameters, and this row {len(row)} values"))
-    if not isinstance(row, Mapping):
-        return row
-    missing = [name for name in names or () if name not in row]
-    if missing:
-        raise at_row(position, StatementError(f"params has no value for :{missing[0]}"))
-    return [row[name] for name in names or ()]
 
 
 def _is_short(value: Value) -> bool:

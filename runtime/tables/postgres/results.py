@@ -10,11 +10,14 @@ from typing import Any, Final, NamedTuple
 import asyncpg
 
 from runtime.tables.errors import StatementError
+from runtime.tables.postgres import usage
 from runtime.tables.postgres.allowlist import RESULTS
 from runtime.tables.postgres.connections import UserConnection
+from runtime.tables.postgres.errors import no_table
 from runtime.tables.postgres.statement import StatementPlan
 from runtime.tables.postgres.values import from_postgres, to_postgres
-from runtime.tables.sql_database import MOST_BYTES, MOST_ROW_BYTES, MOST_ROWS, StatementResult, Value
+from runtime.tables.sql_database import MOST_BYTES, MOST_ROW_BYTES, MOST_ROWS, StatementResult, TablePage, Value
+from runtime.tables.statement import quoted
 
 _FETCHED_BYTES: Final = 8_000_000
 """Bytes of rows that are fetched at a time."""
@@ -38,12 +41,37 @@ async def read(connection: UserConnection, statement: BoundStatement) -> Stateme
         return await run(connection, statement)
 
 
+async def read_page(connection: UserConnection, table: str, after: str | None, most: int) -> TablePage:
+    """Return up to `most` rows of a table, fewer if they are large. `after`: the place of the last row before."""
+    known = await usage.columns_of_tables(connection)
+    if table not in known:
+        raise no_table(table, list(known))
+    names = [column.name for column in known[table]]
+    # A row keeps its place until it is changed.
+    chosen = ", ".join(["t.ctid::pg_catalog.text", *(f"t.{quoted(name)}" for name in names)])
+    where = f" WHERE t.ctid > '{after}'::pg_catalog.tid" if after else ""
+    sql = f"SELECT {chosen} FROM {quoted(table)} AS t{where} ORDER BY t.ctid LIMIT {most + 1}"  # noqa: S608
+    rows: list[list[Value]] = []
+    size, more = 0, False
+    async with connection.raw.transaction(readonly=True):
+        statement = await connection.raw.prepare(sql)
+        kinds = [_type_name(each.type) for each in statement.get_attributes()]
+        async for row in statement.cursor(prefetch=50):
+            values = [_page_value(value, kind) for value, kind in zip(row, kinds, strict=True)]
+            size += _json_bytes(values)
+            if len(rows) == most or (rows and size > MOST_BYTES):
+                more = True
+                break
+            rows.append(values)
+    return TablePage(names, [row[1:] for row in rows], str(rows[-1][0]) if more else None)
+
+
 async def run(connection: UserConnection, statement: BoundStatement) -> StatementResult:
     """Run the statement for all its parameters, and return the result of all together."""
     checked = statement.checked
     prepared = await connection.prepare(checked.sql)
     names, kinds = _columns(prepared, checked)
-    types = [type_name(each) for each in prepared.get_parameters()]
+    types = [_type_name(each) for each in prepared.get_parameters()]
     rows: list[list[Value]] = []
     size = affected = 0
     truncated = False
@@ -60,7 +88,7 @@ async def run(connection: UserConnection, statement: BoundStatement) -> Statemen
                     truncated = True
                     continue
                 converted = [from_postgres(row[at], kind) for at, kind in enumerate(kinds)]
-                size += json_bytes(converted)
+                size += _json_bytes(converted)
                 truncated = len(rows) == MOST_ROWS or size > MOST_BYTES
                 if not truncated:
                     rows.append(converted)
@@ -105,7 +133,7 @@ def _columns(prepared: Any, checked: StatementPlan) -> tuple[Sequence[str], Sequ
         raise StatementError(
             f"two columns of the result are called {repeated[0]}", hint=f"name them: {repeated[0]} AS other_name"
         )
-    kinds = [type_name(each.type) for each in attributes]
+    kinds = [_type_name(each.type) for each in attributes]
     for name, kind in zip(names, kinds, strict=True):
         if kind not in RESULTS:
             raise StatementError(f"the column {name} has the type {kind}, which is no value", hint="name its columns")
@@ -117,13 +145,13 @@ def too_large() -> StatementError:
     return StatementError("the rows of the result are too large", hint="choose fewer or shorter columns")
 
 
-def page_value(value: Any, kind: str) -> Value:
+def _page_value(value: Any, kind: str) -> Value:
     """Return a value of a page, where a blob can be told from its base64."""
     converted = from_postgres(value, kind)
     return {"base64": converted} if isinstance(value, bytes) else converted
 
 
-def type_name(kind: Any) -> str:
+def _type_name(kind: Any) -> str:
     """Return the name of a type as in RESULTS."""
     if kind.schema != "pg_catalog":
         return "of a row"  # of a table, which may have the name of a type
@@ -134,23 +162,17 @@ def check_row(size: int | None, position: int) -> None:
     """Raise StatementError for a row of more than MOST_ROW_BYTES."""
     if size is not None and size > MOST_ROW_BYTES:
         hint = f"a row has at most {MOST_ROW_BYTES:,}; divide the text into rows"
-        raise at_row(position, StatementError(f"a row would take {size:,} bytes", hint=hint))
+        raise StatementError(f"a row would take {size:,} bytes", hint=hint).of_row(position)
 
 
 def _bound(row: Sequence[Value], types: Sequence[str], position: int) -> Sequence[Any]:
     try:
         return [to_postgres(value, kind, at) for at, (value, kind) in enumerate(zip(row, types, strict=True), 1)]
     except StatementError as error:
-        raise at_row(position, error) from None
+        raise error.of_row(position) from None
 
 
-def at_row(position: int, error: StatementError) -> StatementError:
-    """Return the error, with the position of the parameters that failed."""
-    error.row = position
-    return error
-
-
-def json_bytes(values: Sequence[Value]) -> int:
+def _json_bytes(values: Sequence[Value]) -> int:
     """Return the bytes of values as compact JSON, with what separates them from the next."""
     return len(json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")) + 1
 

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from pglast.parser import ParseError, scan
 
 from runtime.tables.errors import StatementError
-from runtime.tables.sql_database import LONGEST_STATEMENT, Parameters
+from runtime.tables.sql_database import LONGEST_STATEMENT, Parameters, Value
 
 COMMENTS: Final = frozenset({"SQL_COMMENT", "C_COMMENT"})
 QUOTING_HINT: Final = (
@@ -48,6 +48,19 @@ class NumberedStatement(NamedTuple):
     statement: str
     names: Sequence[str] | None
     number: int
+
+    def in_order(self, row: Parameters, position: int) -> Sequence[Value]:
+        """Return the values in the order of the parameters; `position` is that of the row. Raises StatementError."""
+        named = isinstance(row, Mapping)
+        if named != (self.names is not None) or (not named and len(row) != self.number):
+            message = f"the statement has {self.number} parameters, and this row {len(row)} values"
+            raise StatementError(message).of_row(position)
+        if not isinstance(row, Mapping):
+            return row
+        missing = [name for name in self.names or () if name not in row]
+        if missing:
+            raise StatementError(f"params has no value for :{missing[0]}").of_row(position)
+        return [row[name] for name in self.names or ()]
 
 
 @lru_cache(maxsize=4)
