@@ -22,6 +22,9 @@ from pydantic import (
     model_validator,
 )
 
+from dslc.blocks.values.names import NAME_RULE, is_name
+from runtime.memory.errors import RefusedItem
+
 MemoryType = Literal["episodic", "semantic", "procedural"]
 
 PATTERN = "pattern"
@@ -185,6 +188,13 @@ def delivery_origin(item: Item) -> str | None:
 def chunk_hash(text: str) -> str:
     """Return the sha256 of the normalised text in lower-case hex, equal for texts that differ only in spacing."""
     return hashlib.sha256(normalised(text).encode()).hexdigest()
+
+
+def legal(agent_id: str) -> str:
+    """Return the name of an agent, which is the name of a folder too. Raises RefusedItem if it is invalid."""
+    if not is_name(agent_id):
+        raise RefusedItem(f"{agent_id[:80]!r} is not a valid name of an agent", hint=NAME_RULE)
+    return agent_id
 
 
 class Twins(NamedTuple):

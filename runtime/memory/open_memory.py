@@ -11,24 +11,19 @@ from typing import Final, NamedTuple
 import structlog
 
 from dslc.blocks.memory import Memory
-from dslc.blocks.variant import Variant
 from runtime.clock import SYSTEM, Clock
-from runtime.database.connection import Database
 from runtime.errors import SymbiontError
-from runtime.memory import folder_of, open_store
 from runtime.memory.collection.store import CollectionStore
 from runtime.memory.errors import FsyncFailed, NoSuchItem, StoreError, Unsupported
 from runtime.memory.indexing.background import background_tasks
 from runtime.memory.indexing.entries import item_of, place_of
-from runtime.memory.indexing.index_file import open_indexer
 from runtime.memory.indexing.indexer import Indexer, Start
 from runtime.memory.indexing.progress import Progress, SyncReport
 from runtime.memory.item import Item
 from runtime.memory.store import Store
 from runtime.memory.store_types import Compaction, ItemLocation, Scan, UpsertResult
 from runtime.models.calls.call import BACKGROUND, CallOwner
-from runtime.models.client import ModelClient, open_client
-from runtime.search.embedding import default_embedding, open_embedding
+from runtime.models.client import ModelClient
 from runtime.search.embedding.embedder import Embedder
 from runtime.search.engine import SearchAnswer, search
 from runtime.search.entry import ALL_SUBJECTS, EntryFilter, WantedSubject
@@ -36,7 +31,7 @@ from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable, Index
 from runtime.search.index.index import IndexStats
 from runtime.search.question import Question
 
-__all__ = ["FoundHit", "FoundItems", "OpenMemory", "Progress", "SyncReport", "open_memory"]
+__all__ = ["FoundHit", "FoundItems", "OpenMemory", "Progress", "SyncReport"]
 
 log = structlog.get_logger("symbiont.memory")
 
@@ -362,7 +357,7 @@ class OpenMemory:
         return await self._indexer.index.stats(EntryFilter(agent=agent_id))
 
     async def close(self) -> None:
-        """Close what `open_memory` opened."""
+        """Close the store, the index, the embedding and the model, if nothing else uses them."""
         await self.finish()
         await self._indexer.close()
         await self.store.close()
@@ -370,55 +365,6 @@ class OpenMemory:
             await self._embedder.close()
         if self.summarizer is not None:
             await self.summarizer.close()
-
-
-async def open_memory(
-    block: Memory,
-    root: Path,
-    *,
-    index_folder: Path | None,
-    clock: Clock = SYSTEM,
-    store_options: Mapping[str, object] | None = None,
-    embedding_options: Mapping[str, object] | None = None,
-    index_options: Mapping[str, object] | None = None,
-    model_options: Mapping[str, object] | None = None,
-    database: Database | None = None,
-) -> OpenMemory:
-    """Open what `block` declares, without a daemon; relative paths are under `root`. The caller closes it.
-
-    `index_folder`: of the index file; None keeps the index in memory. Options default to the block's own; given ones
-    have their secrets resolved. `database`: the root's, for a store of rows. Raises UsageError.
-    """
-    store = await open_store(block, root, clock=clock, options=store_options, database=database)
-    try:
-        indexer = await open_indexer(store, block.index, index_folder, clock, index_options, database=database)
-    except BaseException:
-        await store.close()
-        raise
-    embedder, problem, summarizer, no_summarizer = None, None, None, None
-    try:
-        embedder = await open_embedding(block.embedding, _options(block.embedding, embedding_options))
-    except SymbiontError as error:
-        problem = no_embedding(default_embedding() if block.embedding is None else block.embedding.name, error)
-    if block.summarize.model is not None:
-        try:
-            service = block.summarize.model
-            summarizer = await open_client(service, _options(service, model_options), clock=clock, root=root)
-        except SymbiontError as error:
-            no_summarizer = no_model(block.summarize.model.name, error.line())
-    memory = OpenMemory(
-        block,
-        indexer,
-        embedder,
-        folder=folder_of(block, root),
-        clock=clock,
-        store_options=store_options,
-        embedding_problem=problem,
-        summarizer=summarizer,
-        summarizer_problem=no_summarizer,
-    )
-    await memory.activate()
-    return memory
 
 
 def no_embedding(name: str | None, error: SymbiontError) -> str:
@@ -429,9 +375,3 @@ def no_embedding(name: str | None, error: SymbiontError) -> str:
 def no_model(name: str, reason: str) -> str:
     """Return the reason why a memory has no model for summaries, in one line."""
     return f"the model {name} cannot be used, so summaries are written without a model: {reason}"
-
-
-def _options(choice: Variant | None, given: Mapping[str, object] | None) -> Mapping[str, object]:
-    if given is not None:
-        return given
-    return {} if choice is None else choice.options

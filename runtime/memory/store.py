@@ -13,9 +13,8 @@ from typing import Any, Final, Literal, NamedTuple, TypeVar, final
 import structlog
 
 from runtime.clock import SYSTEM, Clock, utc
-from runtime.memory.agent_name import legal
 from runtime.memory.errors import FsyncFailed, RefusedItem, StoreError, Unsupported
-from runtime.memory.item import NOTHING_KNOWN, Item, well_formed
+from runtime.memory.item import NOTHING_KNOWN, Item, legal, well_formed
 from runtime.memory.redaction.redact import redact
 from runtime.memory.store_types import (
     Append,

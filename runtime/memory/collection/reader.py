@@ -32,12 +32,11 @@ from runtime.database.connection import Database
 from runtime.database.errors import Unavailable
 from runtime.database.schema import item_parts, item_sources, items
 from runtime.database.text import escaped, hash_key, unescaped
-from runtime.memory.agent_name import legal
 from runtime.memory.collection.errors import store_errors
 from runtime.memory.collection.markdown_view import MOST, inspection
 from runtime.memory.collection.parts import TYPES, part_name
 from runtime.memory.collection.row_codec import COLUMNS, Codec, tags_of, tags_text, ticks
-from runtime.memory.item import Item
+from runtime.memory.item import Item, legal
 from runtime.memory.item import chunk_hash as hash_of
 from runtime.memory.store import Store
 from runtime.memory.store_types import (

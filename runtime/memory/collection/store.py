@@ -17,14 +17,13 @@ from runtime.crypto import Unsealable
 from runtime.database.connection import Database
 from runtime.database.errors import Collision
 from runtime.database.schema import items
-from runtime.memory.agent_name import legal
 from runtime.memory.collection.errors import store_errors
 from runtime.memory.collection.options import CollectionOptions
 from runtime.memory.collection.reader import CollectionReader
 from runtime.memory.collection.row_codec import ticks
 from runtime.memory.collection.transactions import KEPT, CollectionTransaction, distinct
 from runtime.memory.errors import RefusedItem, StoreError
-from runtime.memory.item import Item
+from runtime.memory.item import Item, legal
 from runtime.memory.store import Capability
 from runtime.memory.store_types import Append, Compaction, StorePlace, StoreProblem, UpsertResult
 from runtime.memory.write_batcher import WriteBatcher

@@ -15,10 +15,9 @@ from typing import Any, Generic, TypeVar
 import structlog
 
 from runtime.clock import Clock, utc
-from runtime.memory.agent_name import legal
 from runtime.memory.errors import FsyncFailed, StoreError
 from runtime.memory.files.reader import FileReader
-from runtime.memory.item import Item
+from runtime.memory.item import Item, legal
 from runtime.memory.store import Store
 from runtime.memory.store_types import Inspection, ItemLocation, Part, Scan, StoreProblem, StoreStats
 from runtime.memory.write_batcher import WriteBatcher

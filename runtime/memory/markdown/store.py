@@ -17,11 +17,10 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from runtime.clock import SYSTEM, Clock
-from runtime.memory.agent_name import legal
 from runtime.memory.errors import NoSuchItem
 from runtime.memory.files.store import FileStore
 from runtime.memory.files.writable import unwritable
-from runtime.memory.item import Item
+from runtime.memory.item import Item, legal
 from runtime.memory.markdown.agent_memory import AgentMemory, MarkdownEdit, WriteRequest, WriteResult
 from runtime.memory.markdown.compaction import compact
 from runtime.memory.markdown.reader import MarkdownReader

@@ -12,10 +12,9 @@ import structlog
 
 from dslc.blocks.variant import Variant
 from runtime.clock import SYSTEM, Clock, uuid7
-from runtime.memory.agent_name import legal
 from runtime.memory.errors import FsyncFailed, StoreError, Unsupported
 from runtime.memory.files.store import FileStore
-from runtime.memory.item import Item, is_id, retraction_uri
+from runtime.memory.item import Item, is_id, legal, retraction_uri
 from runtime.memory.records import gates as gate
 from runtime.memory.records.files.outbox import Note
 from runtime.memory.records.files.record import fields_of, fixed_id

@@ -33,7 +33,7 @@ from runtime.identity.tokens import Tokens
 from runtime.identity.user_settings import UserSettingsStore
 from runtime.memory.indexing.progress import Progress
 from runtime.memory.memories import Memories
-from runtime.memory.open_memory import OpenMemory, open_memory
+from runtime.memory.open_memory import OpenMemory
 from runtime.switches import ALL_ON
 from runtime.tables.quota import TIERS
 from runtime.tables.sql_database import SqlDatabase
@@ -44,6 +44,7 @@ from runtime.tools.context import Context, no_progress
 from runtime.webhooks.audit.audit import Audit
 from runtime.webhooks.routing.dynamic_routes import DynamicRoutes
 from runtime.webhooks.routing.dynamic_webhooks import DynamicWebhooks
+from tests.runtime.memory.opened import open_memory
 
 NOTES = Memory(name="notes", path="notes", embedding=Variant(name="hashing"))
 """An embedding with meaningless vectors that needs no model."""

@@ -19,7 +19,7 @@ from runtime.api.admin.state import AdminContext, ModelStatus
 from runtime.clock import Clock
 from runtime.database.connection import Database
 from runtime.database.resealing import Resealing
-from runtime.memory.open_memory import OpenMemory, open_memory
+from runtime.memory.open_memory import OpenMemory
 from runtime.models.calls import service as service_calls
 from runtime.models.calls.call import BACKGROUND
 from runtime.models.client import ModelClient, open_client
@@ -30,6 +30,7 @@ from runtime.switches import ALL_ON
 from tests.clocks import ManualClock
 from tests.conftest import KEY
 from tests.databases import with_keys
+from tests.runtime.memory.opened import open_memory
 from tests.runtime.memory.texts import fact
 from tests.runtime.models.services import says, serving
 

@@ -18,8 +18,9 @@ from runtime.database.connection import Database
 from runtime.memory.compaction_schedule import COMPACTION_AT, DAY, SPREAD, TICK_SECONDS, Compactor
 from runtime.memory.errors import FsyncFailed, StoreError
 from runtime.memory.item import Item
-from runtime.memory.open_memory import OpenMemory, open_memory
+from runtime.memory.open_memory import OpenMemory
 from tests.clocks import ManualClock, until
+from tests.runtime.memory.opened import open_memory
 
 OLD = "# Session Log: 2020-01-02\n\n## 10:30 — Review\n- [fact] The cache is called pond\n- done\n"
 

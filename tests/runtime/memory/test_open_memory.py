@@ -16,7 +16,7 @@ from runtime.errors import UsageError
 from runtime.memory import open_memory as module
 from runtime.memory.errors import Unsupported
 from runtime.memory.item import Item, Provenance
-from runtime.memory.open_memory import FoundItems, OpenMemory, open_memory
+from runtime.memory.open_memory import FoundItems, OpenMemory
 from runtime.search.embedding import default_embedding
 from runtime.search.embedding.embedder import Embedder
 from runtime.search.embedding.hashing import HashingEmbedder
@@ -25,6 +25,8 @@ from runtime.search.entry import EntryFilter
 from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable, IndexFailed
 from runtime.search.question import Question
 from tests.clocks import ManualClock
+from tests.runtime.memory import opened as opened_module
+from tests.runtime.memory.opened import open_memory
 from tests.runtime.memory.texts import WHEN, fact, item
 
 if TYPE_CHECKING:
@@ -266,7 +268,7 @@ async def test_an_embedding_that_fails_leaves_the_keywords(
     async def opening(*_: object) -> Failing:
         return embedder
 
-    monkeypatch.setattr(module, "open_embedding", opening)
+    monkeypatch.setattr(opened_module, "open_embedding", opening)
     opened = await open_memory(block(), tmp_path, index_folder=None, clock=clock)
     await opened.store.append([fact("The walnut"), fact("The hazel")])
     embedder.error = error
@@ -308,7 +310,7 @@ async def test_reindex_takes_a_model_of_another_dimension_as_it_is(
     async def opening(*_: object) -> Changing:
         return embedder
 
-    monkeypatch.setattr(module, "open_embedding", opening)
+    monkeypatch.setattr(opened_module, "open_embedding", opening)
     opened = await open_memory(block(), tmp_path, index_folder=None, clock=clock)
     await opened.store.append([fact("The walnut"), fact("The hazel", agent_id="planner")])
     assert (await opened.reindex()).embedded == 2
@@ -329,7 +331,7 @@ async def test_a_memory_whose_embedding_cannot_be_opened_runs_by_keyword(
     async def absent(*_: object) -> None:
         raise UsageError("the package onnxruntime is not installed", hint="pip install onnxruntime")
 
-    monkeypatch.setattr(module, "open_embedding", absent)
+    monkeypatch.setattr(opened_module, "open_embedding", absent)
     opened = await open_memory(block(embedding=Variant(name="local")), tmp_path, index_folder=None, clock=clock)
     await opened.store.append([fact("The walnut"), fact("The hazel")])
     assert opened.embedding is None

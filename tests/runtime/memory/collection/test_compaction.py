@@ -21,12 +21,12 @@ from runtime.database.schema import items
 from runtime.memory.collection.store import CollectionStore
 from runtime.memory.errors import StoreError
 from runtime.memory.item import Item
-from runtime.memory.open_memory import open_memory
 from runtime.search.entry import EntryFilter
 from runtime.search.question import Question
 from tests.clocks import until
 from tests.lanes import LONG
 from tests.runtime.memory.collection.conftest import declared
+from tests.runtime.memory.opened import open_memory
 from tests.runtime.memory.texts import WHEN, item
 
 ENTRIES = 1_500

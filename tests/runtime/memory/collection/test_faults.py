@@ -15,7 +15,6 @@ from runtime.database.connection import Database
 from runtime.database.errors import Unavailable
 from runtime.memory.collection.store import CollectionStore
 from runtime.memory.errors import StoreError
-from runtime.memory.open_memory import open_memory
 from runtime.search.entry import EntryFilter
 from runtime.search.question import Question
 from tests.clocks import until
@@ -24,6 +23,7 @@ from tests.lanes import LONG
 from tests.runtime.daemon.proxy import Proxy
 from tests.runtime.memory.collection.conftest import declared
 from tests.runtime.memory.collection.pushing import AT_ONCE, chunk
+from tests.runtime.memory.opened import open_memory
 from tests.runtime.memory.texts import WHEN, fact
 
 COUNT = 3_000

@@ -16,13 +16,14 @@ from runtime.crypto import MasterKey
 from runtime.database.connection import Database
 from runtime.database.drivers import sqlite
 from runtime.memory.indexing.index_file import index_file
-from runtime.memory.open_memory import OpenMemory, open_memory
+from runtime.memory.open_memory import OpenMemory
 from runtime.search.embedding.hashing import HashingEmbedder
 from runtime.search.entry import EntryFilter
 from runtime.search.question import Question
 from tests.clocks import ManualClock, until
 from tests.databases import migrated
 from tests.runtime.memory.collection.conftest import declared
+from tests.runtime.memory.opened import open_memory
 from tests.runtime.memory.texts import WHEN, fact
 from tests.runtime.search.index.qdrant.qdrant_server import QdrantServer
 

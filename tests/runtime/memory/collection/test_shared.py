@@ -11,10 +11,11 @@ import pytest
 from dslc.blocks.variant import Variant
 from runtime.crypto import MasterKey
 from runtime.database.connection import Database
-from runtime.memory.open_memory import FoundItems, OpenMemory, open_memory
+from runtime.memory.open_memory import FoundItems, OpenMemory
 from runtime.search.entry import EntryFilter
 from runtime.search.question import Question
 from tests.runtime.memory.collection.conftest import declared
+from tests.runtime.memory.opened import open_memory
 from tests.runtime.memory.texts import WHEN, fact, item
 
 BLOCK = declared(embedding=Variant(name="hashing"))

@@ -19,13 +19,14 @@ from runtime.api.admin.readiness import _index
 from runtime.crypto import MasterKey
 from runtime.database.connection import Database
 from runtime.memory.indexing.index_file import index_file, index_name
-from runtime.memory.open_memory import OpenMemory, open_memory
+from runtime.memory.open_memory import OpenMemory
 from runtime.memory.store import Store
 from runtime.search.entry import EntryFilter
 from runtime.search.errors import IndexFailed
 from runtime.search.question import Question
 from tests.clocks import ManualClock, until
 from tests.databases import migrated
+from tests.runtime.memory.opened import open_memory
 from tests.runtime.memory.test_open_memory import ask, texts
 from tests.runtime.memory.texts import WHEN, fact
 from tests.runtime.search.index.qdrant.qdrant_server import QdrantServer, answering

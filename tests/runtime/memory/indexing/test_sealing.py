@@ -12,13 +12,14 @@ from runtime.crypto import MasterKey
 from runtime.database.connection import Database
 from runtime.memory.indexing.index_file import index_file
 from runtime.memory.indexing.sealing import reseal_indexes
-from runtime.memory.open_memory import OpenMemory, open_memory
+from runtime.memory.open_memory import OpenMemory
 from runtime.search.entry import EntryFilter
 from runtime.search.index.embedded.errors import DamagedIndex
 from runtime.search.index.embedded.index_file import IndexFile, reseal
 from runtime.search.question import Question
 from tests.clocks import ManualClock
 from tests.runtime.memory.collection.conftest import declared
+from tests.runtime.memory.opened import open_memory
 from tests.runtime.memory.texts import WHEN, fact
 
 MASTER = MasterKey(b"m" * 32)

@@ -13,11 +13,12 @@ from dslc.blocks.memory import Memory
 from dslc.blocks.variant import Variant
 from runtime.memory.item import Item
 from runtime.memory.items.newest import newest
-from runtime.memory.open_memory import OpenMemory, open_memory
+from runtime.memory.open_memory import OpenMemory
 from runtime.memory.store_types import position_of
 from runtime.search.entry import EntryFilter
 from runtime.search.errors import IndexFailed
 from tests.clocks import ManualClock
+from tests.runtime.memory.opened import open_memory
 from tests.runtime.memory.texts import WHEN, fact, item
 
 FILTERS = (

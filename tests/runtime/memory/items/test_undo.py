@@ -15,12 +15,13 @@ from runtime.memory.item import Item, Provenance, run_uri
 from runtime.memory.items import undo, validity
 from runtime.memory.items.undo import foresee_undo, undo_items
 from runtime.memory.items.validity import Validity, validity_of
-from runtime.memory.open_memory import OpenMemory, open_memory
+from runtime.memory.open_memory import OpenMemory
 from runtime.memory.store_types import Scan
 from runtime.search.entry import EntryFilter
 from runtime.search.question import Question
 from tests.conftest import KEY
 from tests.databases import with_keys
+from tests.runtime.memory.opened import open_memory
 from tests.runtime.memory.texts import WHEN, fact, item
 
 LATER = WHEN + timedelta(days=1)

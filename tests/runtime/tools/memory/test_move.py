@@ -14,13 +14,13 @@ from runtime.clock import utc
 from runtime.database.connection import Database
 from runtime.identity.caller import OWNER_CALLER, Caller, Forbidden
 from runtime.memory.item import Item
-from runtime.memory.open_memory import open_memory
 from runtime.memory.store_types import ItemLocation, Part
 from runtime.search.errors import EmbeddingUnavailable, IndexFailed
 from runtime.tools import TOOLS
 from runtime.tools.maintenance.move import MovedMemory
 from tests.clocks import ManualClock
 from tests.runtime.api.app import App, memories_of
+from tests.runtime.memory.opened import open_memory
 
 
 class Moving(App):

@@ -20,7 +20,6 @@ import pytest
 from dslc.blocks.memory import Memory
 from dslc.blocks.variant import Variant
 from runtime.memory.item import Item
-from runtime.memory.open_memory import open_memory
 from runtime.search.errors import IndexFailed
 from runtime.search.index import open_index
 from runtime.search.index.index import Index
@@ -28,6 +27,7 @@ from runtime.search.index.postgres.index import PostgresIndex
 from runtime.search.index.postgres.schema import lock_of
 from runtime.search.question import Question
 from tests.lanes import LONG
+from tests.runtime.memory.opened import open_memory
 from tests.runtime.search.index.entries import (
     DIMENSION,
     EVERYTHING,
