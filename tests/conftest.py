@@ -169,7 +169,7 @@ def master_key() -> MasterKey:
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """The URL of a fresh, migrated database without rows: once SQLite, once PostgreSQL."""
     if request.param == "sqlite":
-        yield f"sqlite:///{with_keys(tmp_path / 'symbiont.db', KEY)}"
+        yield f"sqlite:///{with_keys(tmp_path / 'symbiont.db', KEY, indexes=False)}"
         return
     yield from fresh(request.getfixturevalue("postgres"))
 

@@ -23,9 +23,10 @@ def migrated(path: Path) -> Path:
     return _copied(path, _template()[0])
 
 
-def with_keys(path: Path, key: MasterKey) -> Path:
-    """Write a new database as `migrated` does, and beside it the file of keys that its first opening makes."""
-    return _copied(path, *_template(key))
+def with_keys(path: Path, key: MasterKey, *, indexes: bool = True) -> Path:
+    """Write a new database as `migrated` does, and beside it the file of keys that its first opening makes; with
+    `indexes`, also the key that a first memory makes."""
+    return _copied(path, *_template(key, indexes))
 
 
 def _copied(path: Path, *contents: bytes) -> Path:
@@ -36,11 +37,11 @@ def _copied(path: Path, *contents: bytes) -> Path:
 
 
 @cache
-def _template(key: MasterKey | None = None) -> tuple[bytes, bytes]:
+def _template(key: MasterKey | None = None, indexes: bool = False) -> tuple[bytes, bytes]:
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(1) as thread:
         path = Path(folder) / "template.db"
         # In a thread of its own, because the caller may have an event loop.
-        thread.submit(lambda: asyncio.run(_make(path, key or MasterKey(bytes(32))))).result()
+        thread.submit(lambda: asyncio.run(_make(path, key or MasterKey(bytes(32)), indexes))).result()
         with closing(sqlite3.connect(path, isolation_level=None)) as connection:
             if key is None:
                 connection.execute("DELETE FROM meta")
@@ -48,5 +49,8 @@ def _template(key: MasterKey | None = None) -> tuple[bytes, bytes]:
         return path.read_bytes(), keys_file(path).read_bytes()
 
 
-async def _make(path: Path, key: MasterKey) -> None:
-    await (await Database.open(path, key)).close()
+async def _make(path: Path, key: MasterKey, indexes: bool) -> None:
+    database = await Database.open(path, key)
+    if indexes:
+        database.keys.index_keys("")
+    await database.close()

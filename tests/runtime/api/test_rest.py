@@ -11,6 +11,7 @@ from urllib.parse import quote
 from uuid import UUID, uuid4
 
 import pytest
+import pytest_asyncio
 from structlog.testing import capture_logs
 
 from runtime.api.rest.endpoints import ENDPOINTS
@@ -27,6 +28,7 @@ from tests.conftest import KEY
 from tests.databases import with_keys
 from tests.runtime.api.app import App, told
 
+SHARED = pytest.mark.asyncio(loop_scope="module")
 MISSING = "5f3c1f0e-7c7b-4a55-9a3e-0d6a5f0f7a11"
 
 
@@ -42,11 +44,11 @@ def app(database: Database, clock: ManualClock) -> App:
     return App(database, clock)
 
 
-@pytest.fixture
-async def any_app(tmp_path: Path, clock: ManualClock) -> AsyncIterator[App]:
-    """An app for tests that do not depend on the database."""
-    database = await Database.open(with_keys(tmp_path / "symbiont.db", KEY), KEY)
-    yield App(database, clock)
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def any_app(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[App]:
+    """An app whose calls are refused, or change nothing that others look at."""
+    database = await Database.open(with_keys(tmp_path_factory.mktemp("any") / "symbiont.db", KEY), KEY)
+    yield App(database, ManualClock())
     await database.close()
 
 
@@ -88,6 +90,7 @@ async def test_what_was_made_is_located(app: App) -> None:
     assert ("Location", f"/v1/webhooks/{told(reply)['webhook_id']}") in reply.headers
 
 
+@SHARED
 async def test_a_body_is_read_also_where_there_is_nothing_to_say(any_app: App, tmp_path: Path) -> None:
     token = await any_app.token("owner", "admin")
     path = "/v1/tools/get-collections"
@@ -104,6 +107,7 @@ async def test_a_body_is_read_also_where_there_is_nothing_to_say(any_app: App, t
     )
 
 
+@SHARED
 async def test_no_endpoint_takes_a_field_that_it_does_not_have(any_app: App) -> None:
     token = await any_app.token("owner", "admin")
     for row in ENDPOINTS:
@@ -113,6 +117,7 @@ async def test_no_endpoint_takes_a_field_that_it_does_not_have(any_app: App) -> 
             assert reply.status in {400, 422}, (row.path, reply)
 
 
+@SHARED
 async def test_parameters_of_a_deletion_in_its_body_are_refused_not_ignored(any_app: App) -> None:
     token = await any_app.token("owner", "admin")
     refused = await any_app.ask(token, "DELETE", "/v1/memory", {"dry_run": True})
@@ -158,6 +163,7 @@ A_TOKEN_THAT_IS_CASES = [
 ]
 
 
+@SHARED
 async def test_a_token_that_is_not_sent_as_it_should_be_is_none(any_app: App) -> None:
     for lines in A_TOKEN_THAT_IS_CASES:
         token = await any_app.token()
@@ -275,6 +281,7 @@ A_WRONG_QUERY_IS_CASES = [
 ]
 
 
+@SHARED
 async def test_a_wrong_query_is_refused(any_app: App) -> None:
     for query, status, kind in A_WRONG_QUERY_IS_CASES:
         is_problem(await any_app.ask(await any_app.token(), "GET", "/v1/webhooks", query=query), status, kind)
@@ -311,6 +318,7 @@ A_WRONG_BODY_IS_CASES = [
 ]
 
 
+@SHARED
 async def test_a_wrong_body_is_refused_and_makes_nothing(any_app: App) -> None:
     for raw, status, kind in A_WRONG_BODY_IS_CASES:
         token = await any_app.token()
@@ -321,6 +329,7 @@ async def test_a_wrong_body_is_refused_and_makes_nothing(any_app: App) -> None:
 A_BODY_THAT_IS_CASES = [None, "", "text/plain", "application/x-www-form-urlencoded"]
 
 
+@SHARED
 async def test_a_body_that_is_not_called_json_is_refused(any_app: App) -> None:
     for content_type in A_BODY_THAT_IS_CASES:
         reply = await any_app.ask(
@@ -333,6 +342,7 @@ async def test_a_body_that_is_not_called_json_is_refused(any_app: App) -> None:
         is_problem(reply, 415, "unsupported_media_type")
 
 
+@SHARED
 async def test_each_wrong_parameter_is_pointed_at(any_app: App) -> None:
     body = {"title": 1, "a/b~c": 2}
     problem = is_problem(
@@ -341,6 +351,7 @@ async def test_each_wrong_parameter_is_pointed_at(any_app: App) -> None:
     assert {error["pointer"] for error in problem["errors"]} == {"/title", "/agent", "/a~1b~0c"}
 
 
+@SHARED
 async def test_an_unknown_agent_is_answered_with_the_nearest(any_app: App) -> None:
     reply = await any_app.ask(await any_app.token(), "POST", "/v1/webhooks", {"title": "x", "agent": "reviewr"})
     problem = is_problem(reply, 422, "wrong_parameters")
@@ -358,6 +369,7 @@ ANOTHER_METHOD_IS_TOLD_CASES = [
 ]
 
 
+@SHARED
 async def test_another_method_is_told_which_there_are(any_app: App) -> None:
     for method, path, allow in ANOTHER_METHOD_IS_TOLD_CASES:
         reply = await any_app.ask(await any_app.token(), method, path)
@@ -383,6 +395,7 @@ A_PATH_IS_SERVED_CASES = [
 ]
 
 
+@SHARED
 async def test_a_path_is_served_only_as_it_is_written(any_app: App) -> None:
     for path in A_PATH_IS_SERVED_CASES:
         is_problem(await any_app.ask(await any_app.token(), "GET", path), 404, "not_found")
@@ -407,6 +420,7 @@ async def test_nothing_to_change_is_said(app: App) -> None:
         assert (await app.ask(token, "PATCH", path, body)).status in {400, 422}
 
 
+@SHARED
 @each_case("overlap", ["31d", "1year", "-1h", "24", "", "soon", "1h 2h", 24, "²h", "9" * 30 + "d"])
 async def test_an_overlap_that_cannot_be_is_refused(any_app: App, overlap: object) -> None:
     token = await any_app.token()
@@ -425,21 +439,21 @@ async def test_a_webhook_without_a_secret_has_none_to_rotate(app: App) -> None:
 
 @pytest.mark.parametrize("bad", ["unknown", "malformed"])
 async def test_no_number_of_bad_tokens_keeps_a_good_one_out_and_the_log_stays_short(
-    any_app: App, clock: ManualClock, bad: str
+    app: App, clock: ManualClock, bad: str
 ) -> None:
-    late = await any_app.token()  # not used before
+    late = await app.token()  # not used before
     wrong = make_token() if bad == "unknown" else f"{make_token()[:-1]}_"
     with capture_logs() as logged:
-        statuses = [(await any_app.ask(wrong, "GET", "/v1/webhooks")).status for _ in range(100)]
+        statuses = [(await app.ask(wrong, "GET", "/v1/webhooks")).status for _ in range(100)]
         assert set(statuses) == {401}
-        assert (await any_app.ask(late, "GET", "/v1/webhooks")).status == 200
+        assert (await app.ask(late, "GET", "/v1/webhooks")).status == 200
     # One line each for the first few, one for all others; none contains the token.
     assert len(logged) == 21
     assert all(line["reason"] == bad for line in logged[:20])
     assert "symbi_" not in str(logged)
     clock.advance(60)
     with capture_logs() as logged:
-        await any_app.ask(wrong, "GET", "/v1/webhooks")
+        await app.ask(wrong, "GET", "/v1/webhooks")
     assert [line.get("count") for line in logged] == [80, None]
 
 
@@ -451,6 +465,7 @@ async def test_a_revoked_token_is_refused_though_it_was_good_a_moment_ago(app: A
     is_problem(await app.ask(made.token, "GET", "/v1/webhooks"), 401, "unauthorized")
 
 
+@SHARED
 async def test_nobody_keeps_an_answer(any_app: App) -> None:
     token = await any_app.token()
     for reply in (
@@ -462,6 +477,7 @@ async def test_nobody_keeps_an_answer(any_app: App) -> None:
         assert ("Cache-Control", "no-store") in reply.headers
 
 
+@SHARED
 async def test_a_failure_inside_says_nothing_of_itself(any_app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     async def broken(*_: object, **__: object) -> None:
         raise RuntimeError("the secret is whsec_123")
@@ -473,6 +489,7 @@ async def test_a_failure_inside_says_nothing_of_itself(any_app: App, monkeypatch
     assert b"whsec" not in reply.body
 
 
+@SHARED
 async def test_a_database_that_is_away_is_503(any_app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     async def away(*_: object, **__: object) -> None:
         raise Unavailable("postgresql://somewhere does not answer")

@@ -71,7 +71,13 @@ def test_a_result_has_no_schema_unless_it_is_asked_for() -> None:
     assert not any("outputSchema" in tool for tool in listing.tools(everything, EVERY_GROUP))
     listed = {tool["name"]: tool for tool in listing.tools(everything, EVERY_GROUP, output_schemas=True)}
     for name, tool in TOOLS.items():
-        assert listed[name]["outputSchema"]["properties"].keys() >= tool.result_schema["properties"].keys()
+        schema = listed[name]["outputSchema"]
+        assert schema["properties"].keys() >= tool.result_schema["properties"].keys()
+        # Clients in TypeScript validate errors against it, and would show the model their own error instead of ours.
+        Draft202012Validator.check_schema(schema)
+        assert schema["type"] == "object"
+        assert Draft202012Validator(schema).is_valid({"error": {"code": "invalid_params", "message": "it is wrong"}})
+        assert not Draft202012Validator(schema).is_valid({})
 
 
 def test_there_is_no_tool_of_another_name() -> None:

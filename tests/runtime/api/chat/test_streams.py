@@ -108,7 +108,7 @@ async def _forget(talk: Talking, until_number: int) -> None:
     await talk.agent.app.state.database.transact(lambda connection: connection.execute(gone))
 
 
-@repeated("rounds", 15, 300)
+@repeated("rounds", 8, 300)
 async def test_there_is_no_gap_between_the_log_and_what_is_live(talk: Talking, rounds: int) -> None:
     """The stream is opened at any moment of the run."""
     talk.model.replies[:] = [says("One.", memory_append={"label": "human", "content": "Ada"}), says("Two.")]
