@@ -3,92 +3,88 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-import pytest
+import structlog
 
+from runtime.daemon.process import log_setup
+from tests.cases import each_case
+from tests.runtime.daemon import forked
 from tests.runtime.daemon.running import BIN, Daemon, environment, write_program
 
-_FAILING = """
-import structlog
-from runtime.daemon.process import log_setup as log
-
-def check(key):
-    raise ValueError("no")
-
-log.configure({form!r})
-try:
-    check(b"hunter" + b"2-key")
-except ValueError:
-    structlog.get_logger("symbiont").exception("it failed")
-"""
+FORMS = each_case("form", ["text", "json"])
 
 
-@pytest.mark.parametrize("form", ["text", "json"])
-def test_a_traceback_shows_where_and_never_a_variable(form: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", _FAILING.format(form=form)], capture_output=True, text=True, check=True
-    )
-    assert "in check" in done.stderr
-    assert "ValueError: no" in done.stderr
-    assert "hunter2" not in done.stderr
+def logged(work: Callable[[], None], folder: Path, **environ: str) -> str:
+    """Return what a function of this module writes to the log in a process of its own."""
+    done = forked.run((), cwd=folder, env=environment(**environ), main=f"{__name__}:{work.__name__}")
+    assert done.returncode == 0, done.stderr
+    return done.stderr
 
 
-_SPEAKING = """
-import logging
-import structlog
-from runtime.daemon.process import log_setup as log
+def fail() -> None:
+    def check(key: bytes) -> None:
+        raise ValueError("no")
 
-log.configure({form!r})
-bad = "x" + chr(13) + chr(10) + "forged line" + chr(27) + "[2J" + chr(0x85) + chr(0x2028) + "end"
-structlog.get_logger("symbiont").warning("event " + bad, source=bad)
-logging.getLogger("library").warning("from %s", bad)
-try:
-    raise ValueError(bad)
-except ValueError:
-    structlog.get_logger("symbiont").exception("it failed")
-"""
+    log_setup.configure(os.environ["FORM"])  # type: ignore[arg-type]
+    try:
+        check(b"hunter" + b"2-key")
+    except ValueError:
+        structlog.get_logger("symbiont").exception("it failed")
 
 
-@pytest.mark.parametrize("form", ["text", "json"])
-def test_what_a_request_holds_never_begins_a_line_or_speaks_to_the_terminal(form: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", _SPEAKING.format(form=form)], capture_output=True, text=True, check=True
-    )
-    lines = done.stderr.splitlines()
+@FORMS
+def test_a_traceback_shows_where_and_never_a_variable(tmp_path: Path, form: str) -> None:
+    said = logged(fail, tmp_path, FORM=form)
+    assert "in check" in said
+    assert "ValueError: no" in said
+    assert "hunter2" not in said
+
+
+def speak() -> None:
+    log_setup.configure(os.environ["FORM"])  # type: ignore[arg-type]
+    bad = "x\r\nforged line\x1b[2J\x85\u2028end"
+    structlog.get_logger("symbiont").warning("event " + bad, source=bad)
+    logging.getLogger("library").warning("from %s", bad)
+    try:
+        raise ValueError(bad)
+    except ValueError:
+        structlog.get_logger("symbiont").exception("it failed")
+
+
+@FORMS
+def test_what_a_request_holds_never_begins_a_line_or_speaks_to_the_terminal(tmp_path: Path, form: str) -> None:
+    lines = logged(speak, tmp_path, FORM=form).splitlines()
     assert all(line.isprintable() for line in lines)
     assert not any(line.startswith("forged") for line in lines)
     assert sum("forged line" in line for line in lines) == 3
     assert len([line for line in lines if not line.startswith("  ")]) == 3
 
 
-_AT_A_LEVEL = """
-import logging
-import structlog
-from runtime.daemon.process import log_setup as log
-
-log.configure("json", {level!r})
-for name in ("symbiont.receiver", "runtime.memory.markdown.store", "aiosqlite"):
-    for level in ("debug", "info", "warning", "error"):
-        getattr(structlog.get_logger(name), level)(f"{{name}} ours {{level}}")
-        getattr(logging.getLogger(name), level)(f"{{name}} theirs {{level}}")
-"""
+LEVELS = ["debug", "info", "warning", "error"]
+LOGGERS = ("symbiont.receiver", "runtime.memory.markdown.store", "aiosqlite")
 
 
-@pytest.mark.parametrize("level", ["debug", "info", "warning", "error"])
-def test_a_level_is_the_least_that_is_logged_and_libraries_are_never_debugged(level: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", _AT_A_LEVEL.format(level=level)], capture_output=True, text=True, check=True
-    )
-    levels = ["debug", "info", "warning", "error"]
-    said = [json.loads(line) for line in done.stderr.splitlines()]
-    for logger in ("symbiont.receiver", "runtime.memory.markdown.store", "aiosqlite"):
-        wanted = [each for each in levels[levels.index(level) :] if each != "debug" or logger != "aiosqlite"]
+def log_at_each_level() -> None:
+    log_setup.configure("json", os.environ["LEVEL"])  # type: ignore[arg-type]
+    for name in LOGGERS:
+        for level in LEVELS:
+            getattr(structlog.get_logger(name), level)(f"{name} ours {level}")
+            getattr(logging.getLogger(name), level)(f"{name} theirs {level}")
+
+
+@each_case("level", LEVELS)
+def test_a_level_is_the_least_that_is_logged_and_libraries_are_never_debugged(tmp_path: Path, level: str) -> None:
+    said = [json.loads(line) for line in logged(log_at_each_level, tmp_path, LEVEL=level).splitlines()]
+    for logger in LOGGERS:
+        wanted = [each for each in LEVELS[LEVELS.index(level) :] if each != "debug" or logger != "aiosqlite"]
         assert [line["level"] for line in said if line["logger"] == logger] == [each for each in wanted for _ in "ab"]
 
 
@@ -134,26 +130,20 @@ def test_entries_that_nobody_reads_are_dropped_and_counted_and_the_end_waits_for
     assert dropped["count"] == 900 - len(kept)
 
 
-_FORKING = """
-import os
-import structlog
-from runtime.daemon.process import log_setup
-
-log_setup.configure("json")
-log = structlog.get_logger("symbiont")
-log.info("parent")
-child = os.fork()
-if child == 0:
-    log.info("child")
-    raise SystemExit
-assert os.waitpid(child, 0)[1] == 0
-log.info("parent again")
-"""
+def fork() -> None:
+    log_setup.configure("json")
+    log = structlog.get_logger("symbiont")
+    log.info("parent")
+    if (child := os.fork()) == 0:
+        log.info("child")
+        raise SystemExit
+    assert os.waitpid(child, 0)[1] == 0
+    log.info("parent again")
 
 
-def test_a_forked_process_logs_too() -> None:
-    done = subprocess.run([sys.executable, "-c", _FORKING], capture_output=True, text=True, check=True, timeout=60)
-    assert [json.loads(line)["event"] for line in done.stderr.splitlines()] == ["parent", "child", "parent again"]
+def test_a_forked_process_logs_too(tmp_path: Path) -> None:
+    said = logged(fork, tmp_path)
+    assert [json.loads(line)["event"] for line in said.splitlines()] == ["parent", "child", "parent again"]
 
 
 def test_a_daemon_serves_and_stops_while_nobody_reads_its_log(tmp_path: Path) -> None:

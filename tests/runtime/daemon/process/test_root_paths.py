@@ -12,13 +12,10 @@ import pytest
 from tests.runtime.daemon.running import Daemon, running, symbi, until, write_program
 
 NAMES = {
-    "an escape": b"a%62 %2F %",
-    "a query": b"que?st=1&mode=memory#frag",
+    "escapes, a query and a fragment": b"a%62 %2F % que?st=1&mode=memory#frag",
     "a URI": b"file:x?mode=ro",
-    "a line end": b"two\nlines",
-    "quotes": b'it\'s "$HOME" \\ {}',
-    "no UTF-8": b"caf\xe9 \xff",
-    "an emoji": "größe 😀".encode(),
+    "quotes and a line end": b'it\'s "$HOME" \\ {}\nlines',
+    "no UTF-8, and an emoji": b"caf\xe9 \xff " + "größe 😀".encode(),
 }
 ASKED: list[dict[str, Any]] = [
     {"id": 1, "method": "initialize", "params": {

@@ -22,6 +22,7 @@ from runtime.database.drivers.postgresql import PostgresConnections
 from runtime.database.drivers.sqlite import make_file
 from runtime.database.keys import tables
 from runtime.database.location import locate
+from tests.lanes import first_of
 from tests.runtime.daemon.running import Daemon, on_postgres, running, symbi, until, write_program
 
 PORTS = ("--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0")
@@ -77,23 +78,31 @@ def gone_with_all_keys(state: Path) -> None:
     (state / "master.key").unlink()
 
 
-@pytest.fixture
-def used(tmp_path: Path) -> Path:
-    """A root with a delivery, stopped."""
-    write_program(tmp_path)
-    with running(tmp_path, "program") as daemon:
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A root with a delivery, stopped, and a copy of its state in `kept`."""
+    root = tmp_path_factory.mktemp("used")
+    write_program(root)
+    with running(root, "program") as daemon:
         assert daemon.github(b"{}", "1").status == 202
         until(lambda: daemon.attempts()[0]["run_state"] == "done")
     # A stop may leave the log, and a database is not made beside it.
-    with closing(sqlite3.connect(tmp_path / ".symbi/symbiont.db")) as connection:
+    with closing(sqlite3.connect(root / ".symbi/symbiont.db")) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    return tmp_path
+    shutil.copytree(root / ".symbi", root / "kept")
+    return root
+
+
+@pytest.fixture
+def used(stopped: Path) -> Path:
+    """The root as it was when it was stopped."""
+    shutil.rmtree(stopped / ".symbi")
+    shutil.copytree(stopped / "kept", stopped / ".symbi")
+    return stopped
 
 
 @pytest.mark.parametrize("lose", [removed, emptied, gone_with_the_keys, gone_with_all_keys])
 def test_a_root_without_its_database_refuses_and_changes_nothing(used: Path, lose: Callable[[Path], None]) -> None:
-    kept = used / "kept"
-    shutil.copytree(used / ".symbi", kept)
     lose(used / ".symbi")
     before = snapshot(used)
     (used / "file.txt").write_text("text")
@@ -117,7 +126,7 @@ def test_a_root_without_its_database_refuses_and_changes_nothing(used: Path, los
     assert "symbiont.db is missing or empty" in served.stdout
     assert snapshot(used) == before
     # Put back, it goes on as if nothing had been: a repeated delivery gets the first answer.
-    for file in kept.iterdir():
+    for file in (used / "kept").iterdir():
         if file.is_file():
             shutil.copy2(file, used / ".symbi")
     with running(used, "program") as daemon:
@@ -190,7 +199,7 @@ def _keys(root: Root) -> None:
     store.close()
 
 
-@pytest.mark.parametrize("interrupted", [_folder, _key, _file, _wal, _keys])
+@first_of("interrupted", [_keys, _folder, _key, _file, _wal], 2)
 def test_a_first_start_that_was_killed_is_no_lost_root(tmp_path: Path, interrupted: Callable[[Root], None]) -> None:
     write_program(tmp_path)
     interrupted(make(tmp_path, os.environ, tmp_path))
@@ -303,7 +312,7 @@ def test_a_daemon_whose_database_goes_away_stops_and_is_not_started_anew(
     assert symbi("up", "program", *PORTS, root=tmp_path).returncode == 2
 
 
-def test_a_daemon_whose_log_goes_away_stops_before_more_is_lost(tmp_path: Path) -> None:
+def test_a_daemon_whose_log_or_lock_goes_away_stops_before_more_is_lost(tmp_path: Path) -> None:
     write_program(tmp_path)
     with running(tmp_path, "program") as daemon:
         accepted = daemon.github(b"{}", "1").json()
@@ -311,10 +320,5 @@ def test_a_daemon_whose_log_goes_away_stops_before_more_is_lost(tmp_path: Path) 
         assert "was removed or replaced" in _ended(daemon)
     with running(tmp_path, "program") as daemon:
         assert daemon.github(b"{}", "1").json() == accepted
-
-
-def test_a_daemon_whose_lock_goes_away_stops_before_another_process_uses_the_root(tmp_path: Path) -> None:
-    write_program(tmp_path)
-    with running(tmp_path, "program") as daemon:
         (tmp_path / ".symbi/lock").unlink()
         assert "was removed, so another process may use it too" in _ended(daemon)
