@@ -382,7 +382,7 @@ def test_only_the_block_with_such_a_line_is_left_as_it_is() -> None:
     shown(f"agent a  {{}}\n{kept}agent b  {{}}\n", f"agent a {{}}\n\n{kept}\nagent b {{}}\n")
 
 
-@first_of("number", range(20), 8)
+@first_of("number", range(20), 3)
 def test_a_file_with_a_mistake_is_refused_for_a_reason_or_formatted(number: int) -> None:
     for slip in slips()[number :: 20 * 5]:
         _is_refused_or_formatted(slip.text)

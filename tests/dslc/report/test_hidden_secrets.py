@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import pytest
 from hypothesis import given
@@ -27,7 +27,6 @@ from dslc.report.unified_diff import unified
 from dslc.setting import Setting
 from dslc.source import Source
 from dslc.vocabulary import Vocabulary
-from tests.cases import each_case
 from tests.dslc.catalogs import BLOCKS, CATALOG
 from tests.lanes import first_of
 
@@ -96,9 +95,10 @@ _LINES = (
 )
 
 
-def _reports(text: str, catalog: Catalog = CATALOG) -> str:
-    done = analyse([Source("a.symbiont", text)], catalog)
-    shown = [form.render(done, colour=colour) for form in FORMATS.values() for colour in (False, True)]
+def _reports(*texts: str, catalog: Catalog = CATALOG) -> str:
+    """Return all reports of a program with a file of each text."""
+    done = analyse([Source(f"{number}.symbiont", text) for number, text in enumerate(texts)], catalog)
+    shown = [form.render(done) for form in FORMATS.values()] + [FORMATS["text"].render(done, colour=True)]
     return "\n".join(
         [*shown, repr(done), repr(done.program), repr(done.diagnostics), render(done.program, Vocabulary(catalog))]
     )
@@ -112,9 +112,20 @@ _AROUND = (
 )
 
 
-@each_case("text", [around % line for around in _AROUND for line in _LINES if "secret://hunter" not in line])
-def test_no_report_shows_it(text: str) -> None:
-    assert _SECRET not in _reports(text)
+def _showing(texts: Sequence[str], catalog: Catalog = CATALOG) -> list[str]:
+    """Return those of the texts whose reports show the secret. Many are in one program; where that shows it, each is
+    tried alone."""
+    found: list[str] = []
+    for start in range(0, len(texts), 50):
+        group = texts[start : start + 50]
+        if _SECRET in _reports(*group, catalog=catalog):
+            found += [each for each in group if _SECRET in _reports(each, catalog=catalog)] or group
+    return found
+
+
+def test_no_report_shows_it() -> None:
+    texts = [around % line for around in _AROUND for line in _LINES if "secret://hunter" not in line]
+    assert _showing(texts) == []
 
 
 # A bare word after a closed string is a key, and keys are shown.
@@ -151,7 +162,7 @@ def test_no_report_shows_it_when_the_file_is_cut_off(line: str, data: st.DataObj
 )
 def test_no_report_shows_the_value_of_a_header_that_is_a_secret(header: str) -> None:
     text = f"model m {{\n    service openai {{\n        headers {{\n            {header}\n        }}\n    }}\n}}\n"
-    assert _SECRET not in _reports(text, Catalog.installed())
+    assert _SECRET not in _reports(text, catalog=Catalog.installed())
 
 
 def test_a_literal_in_a_header_that_is_a_secret_may_be_sent() -> None:
@@ -196,9 +207,8 @@ def _of_one_level(setting: Setting) -> list[Setting]:
 @first_of("kind", sorted(KINDS))
 def test_no_report_shows_the_password_of_a_url_whatever_setting_it_is_given_to(kind: str) -> None:
     vocabulary = Vocabulary(Catalog.installed())
-    settings = vocabulary.kinds[kind].values()
-    shown = {body: _reports(f"{kind} n {{ {body} }}\n", Catalog.installed()) for body in _with_url(settings)}
-    assert [body for body, reports in shown.items() if _SECRET in reports] == []
+    bodies = enumerate(_with_url(vocabulary.kinds[kind].values()))
+    assert _showing([f"{kind} n{number} {{ {body} }}\n" for number, body in bodies], Catalog.installed()) == []
 
 
 @pytest.mark.parametrize(
@@ -219,7 +229,7 @@ def test_no_report_shows_the_password_of_a_url_whatever_setting_it_is_given_to(k
     ],
 )
 def test_no_report_shows_the_password_of_a_url_wherever_it_stands(text: str) -> None:
-    assert _SECRET not in _reports(f"{text}\n", Catalog.installed())
+    assert _SECRET not in _reports(f"{text}\n", catalog=Catalog.installed())
 
 
 def test_a_difference_tells_that_a_password_changed_and_shows_neither() -> None:
