@@ -8,6 +8,7 @@ import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from aiohttp import web
@@ -187,12 +188,16 @@ async def endless(question: Question) -> web.StreamResponse:
     return response
 
 
+@cache
+def _bomb() -> bytes:
+    packer = zlib.compressobj(wbits=31)
+    return b"".join([*(packer.compress(b" " * 1_000_000) for _ in range(100)), packer.flush()])
+
+
 async def compressed(question: Question) -> web.StreamResponse:
     """Return a response of 100 KB that is 100 MB when it is unpacked."""
-    packer = zlib.compressobj(wbits=31)
-    body = b"".join([*(packer.compress(b" " * 1_000_000) for _ in range(100)), packer.flush()])
     kind = question.wire.streaming if question.stream else "application/json"
-    return web.Response(body=body, content_type=kind, headers={"Content-Encoding": "gzip"})
+    return web.Response(body=_bomb(), content_type=kind, headers={"Content-Encoding": "gzip"})
 
 
 async def never(_question: Question) -> web.StreamResponse:

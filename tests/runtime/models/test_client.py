@@ -14,17 +14,18 @@ from msgspec import structs
 
 from dslc.blocks.model import LanguageModel
 from dslc.blocks.variant import Variant
-from runtime.models import open_model
+from runtime.models import MODELS, open_model
 from runtime.models.budgets.budgets import CallEstimate
 from runtime.models.calls import service as service_module
 from runtime.models.calls.call import Call, CallOwner
 from runtime.models.calls.counted_calls import TRIES, CallContext, CountedCalls
+from runtime.models.calls.published_window import published_window
 from runtime.models.calls.service import AWAY_SECONDS, FAILURES, LONGEST_AWAY_SECONDS, Services
 from runtime.models.client import LONGEST_WAIT_SECONDS, CountedModel, ModelClient, open_client
 from runtime.models.model import ModelRefused, ModelUnavailable, NoSuchModel, Window
-from runtime.models.remote import RemoteModel
 from runtime.models.request import Message, Reply, Request, ToolSchema, Usage
 from runtime.secrets.secret import Secret
+from tests.cases import each_case
 from tests.clocks import until
 from tests.runtime.models.chat_service import SAID, ChatService, chat_service, never, says, streams, text
 from tests.runtime.outbound.test_http import Sleepless
@@ -140,7 +141,7 @@ async def test_a_window_that_nothing_says_has_a_default(world: World, service: C
     assert await (await world.client(service)).window() == Window(32_768, "default")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("row", "options", "least"),
     [
         ("openai", {"model": "gpt-4.1-mini"}, 1_000_000),
@@ -155,17 +156,19 @@ async def test_a_window_that_nothing_says_has_a_default(world: World, service: C
     ],
 )
 async def test_the_windows_of_known_models_are_known(row: str, options: dict[str, object], least: int) -> None:
-    chosen = {"api_key": Secret(b"k" * 20, "env KEY"), **options}
-    client = await open_client(Variant(name=row, options=options), chosen)
-    assert client is not None
-    model = client._first.model
-    if isinstance(model, RemoteModel):
-        # It says nothing.
-        model._windows[model.model] = (float("inf"), None)
-    window = await client.window()
-    await client.close()
+    read: Any = MODELS[row].options.model_validate(options)
 
-    assert (window.source, window.tokens >= least) == ("known", True)
+    window = await published_window(row, read.url, read.model)
+
+    assert window is not None
+    assert window >= least
+
+
+async def test_a_window_that_only_the_prices_know_is_known(world: World, service: ChatService) -> None:
+    client = await open_client(Variant(name="groq"), {"api_key": Secret(b"k" * 20, "env KEY"), "url": service.url})
+    assert client is not None
+    assert await client.window() == Window(131_072, "known")
+    await client.close()
 
 
 async def test_a_known_model_on_a_server_of_ones_own_has_the_window_of_that_server(service: ChatService) -> None:

@@ -7,15 +7,22 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from keyring import core
+from keyring.backend import KeyringBackend
+from keyring.backends import fail
+from keyring.errors import KeyringLocked
+from keyrings.alt.file import PlaintextKeyring  # type: ignore[import-untyped]
 
-from tests.lanes import LONG
+from runtime.secrets import keyring, resolve
+from runtime.secrets.backend import Unresolved
 
-FILE = "keyrings.alt.file.PlaintextKeyring"
-
-# In separate processes: the package selects its keyring once.
+# In a process on a bus of its own.
 READ = """
 import asyncio, sys
 from pathlib import Path
@@ -42,10 +49,6 @@ asyncio.run(main())
 SET = "import keyring, sys; keyring.set_password(*sys.argv[1:4])"
 
 
-def python(folder: Path, *arguments: str, **environ: str) -> list[str]:
-    return run(folder, sys.executable, *arguments, **environ)
-
-
 def run(folder: Path, *command: str, **environ: str) -> list[str]:
     """Return the lines that a program prints, isolated from the machine's desktop."""
     kept = {"PATH": os.environ["PATH"], "HOME": str(folder), "XDG_DATA_HOME": str(folder), "LANG": "C.UTF-8"}
@@ -62,64 +65,95 @@ def run(folder: Path, *command: str, **environ: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def read(folder: Path, *texts: str, seconds: int = 20, environ: dict[str, str]) -> list[str]:
-    return python(folder, "-c", READ, str(folder / "k.db"), str(seconds), *texts, **environ)
+Chosen = Callable[[KeyringBackend], None]
 
 
-def test_a_password_of_the_keyring_is_a_secret(tmp_path: Path) -> None:
-    environ = {"PYTHON_KEYRING_BACKEND": FILE}
-    python(tmp_path, "-c", SET, "symbiont", "github", "hünter 2", **environ)
-    python(tmp_path, "-c", SET, "https://example.com/a", "hook", "by its URL", **environ)
-    python(tmp_path, "-c", SET, "symbiont", "blank", " ", **environ)
-    found = read(
-        tmp_path,
-        "secret://keyring/symbiont/github",
-        "secret://keyring/https://example.com/a/hook",
-        "secret://keyring/symbiont/gitlab",
-        "secret://keyring/symbiont",
-        "secret://keyring/symbiont/",
-        "secret://keyring/symbiont/blank",
-        environ=environ,
-    )
-    assert found == [
-        "value hünter 2 keyring symbiont/github",
-        "value by its URL keyring https://example.com/a/hook",
-        "unresolved the keyring has no password of gitlab at symbiont (keyring set symbiont gitlab)",
-        "unresolved symbiont does not name a user (write secret://keyring/SERVICE/USER)",
-        "unresolved symbiont/ does not name a user (write secret://keyring/SERVICE/USER)",
-        "unresolved the secret from keyring symbiont/blank is blank",
+@pytest.fixture
+def chosen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Chosen:
+    """Return a function that makes a keyring that of this process."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    return lambda backend: monkeypatch.setattr(core, "_keyring_backend", backend)
+
+
+async def asked(text: str) -> str:
+    """Return a secret of the keyring, or why there is none; it needs nothing of a root."""
+    context: Any = None
+    try:
+        secret = await resolve(text, context)
+    except Unresolved as error:
+        return error.line()
+    return f"{secret.reveal().decode()} of {secret.origin}"
+
+
+async def test_a_password_of_the_keyring_is_a_secret(chosen: Chosen) -> None:
+    backend = PlaintextKeyring()
+    chosen(backend)
+    backend.set_password("symbiont", "github", "hünter 2")
+    backend.set_password("https://example.com/a", "hook", "by its URL")
+    backend.set_password("symbiont", "blank", " ")
+    assert [
+        await asked(f"secret://keyring/{path}")
+        for path in (
+            "symbiont/github",
+            "https://example.com/a/hook",
+            "symbiont/gitlab",
+            "symbiont",
+            "symbiont/",
+            "symbiont/blank",
+        )
+    ] == [
+        "hünter 2 of keyring symbiont/github",
+        "by its URL of keyring https://example.com/a/hook",
+        "the keyring has no password of gitlab at symbiont (keyring set symbiont gitlab)",
+        "symbiont does not name a user (write secret://keyring/SERVICE/USER)",
+        "symbiont/ does not name a user (write secret://keyring/SERVICE/USER)",
+        "the secret from keyring symbiont/blank is blank",
     ]
 
 
-def test_without_a_keyring_it_says_so(tmp_path: Path) -> None:
-    environ = {"PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring"}
-    (line,) = read(tmp_path, "secret://keyring/symbiont/github", environ=environ)
-    assert line.startswith("unresolved there is no keyring")
+async def test_without_a_keyring_it_says_so(chosen: Chosen) -> None:
+    chosen(fail.Keyring())  # type: ignore[no-untyped-call]
+    assert (await asked("secret://keyring/symbiont/github")).startswith("there is no keyring")
 
 
-@LONG
+class Stuck(KeyringBackend):
+    """A keyring that does what `does` does."""
+
+    priority = 1
+
+    def __init__(self, does: Callable[[], object]) -> None:
+        self._does = does
+
+    def get_password(self, service: str, username: str) -> None:
+        self._does()
+
+    def set_password(self, service: str, username: str, password: str) -> None:
+        raise NotImplementedError
+
+
 @pytest.mark.parametrize(
-    ("body", "seconds", "told"),
+    ("error", "told"),
     [
-        ("raise KeyringLocked('hunter2')", 60, "unresolved the keyring is locked"),
-        ("raise RuntimeError('hunter2')", 60, "unresolved the keyring failed: RuntimeError"),
-        ("time.sleep(30)", 1, "unresolved the keyring did not respond in 1 s"),
+        (KeyringLocked("hunter2"), "the keyring is locked (unlock it, then send SIGHUP to the daemon)"),
+        (RuntimeError("hunter2"), "the keyring failed: RuntimeError"),
     ],
 )
-def test_a_keyring_that_is_locked_fails_or_waits_for_somebody_says_so(
-    body: str, seconds: int, told: str, tmp_path: Path
+async def test_a_keyring_that_is_locked_or_fails_says_so(error: Exception, told: str, chosen: Chosen) -> None:
+    def fails() -> None:
+        raise error
+
+    chosen(Stuck(fails))
+    assert await asked("secret://keyring/symbiont/github") == told
+
+
+async def test_a_keyring_that_waits_for_somebody_is_not_waited_for(
+    chosen: Chosen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "stuck.py").write_text(
-        "import time\nfrom keyring.backend import KeyringBackend\nfrom keyring.errors import KeyringLocked\n"
-        "class Stuck(KeyringBackend):\n    priority = 1\n"
-        "    def set_password(self, service, username, password):\n        pass\n"
-        "    def delete_password(self, service, username):\n        pass\n"
-        f"    def get_password(self, service, username):\n        {body}\n"
-    )
-    environ = {"PYTHON_KEYRING_BACKEND": "stuck.Stuck", "PYTHONPATH": str(tmp_path)}
-    (line,) = read(tmp_path, "secret://keyring/symbiont/github", seconds=seconds, environ=environ)
-    assert line.startswith(told)
-    assert "hunter2" not in line
+    monkeypatch.setattr(keyring, "TIMEOUT_SECONDS", 0.1)
+    release = threading.Event()
+    chosen(Stuck(lambda: release.wait(60)))
+    assert (await asked("secret://keyring/symbiont/github")).startswith("the keyring did not respond in 0 s")
+    release.set()
 
 
 def test_a_real_secret_service_is_asked(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from runtime.database.connection import Database
 from runtime.secrets import resolve
 from runtime.secrets.backend import SecretContext, Unresolved
 from runtime.secrets.vault import backend
+from tests.cases import each_case
 from tests.clocks import ManualClock, until
 from tests.databases import migrated
 from tests.runtime.outbound.https import authority
@@ -79,7 +80,7 @@ async def ask(text: str, environ: dict[str, str], database: Database) -> str:
         context.close()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "mount", "value"),
     [
         ("secret://vault/hooks/one", "", "from version 2"),
@@ -103,7 +104,7 @@ async def test_the_version_may_be_told(reader: dict[str, str], database: Databas
         await ask("secret://vault/hooks/one", wrong, database)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "reason"),
     [
         ("secret://vault/elsewhere", r"does not permit to read secret/data/elsewhere .the policy must allow"),

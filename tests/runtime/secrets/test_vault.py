@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -17,11 +18,13 @@ from runtime.secrets.backend import SecretContext, Unresolved
 from runtime.secrets.vault import backend
 from runtime.secrets.vault import session as vault_session
 from runtime.secrets.vault.session import VaultSession
+from tests.cases import each_case
 from tests.clocks import START, ManualClock, until
 from tests.databases import migrated
-from tests.runtime.secrets.vault_server import Answer, scripted
+from tests.runtime.secrets.vault_server import Answer, Script, scripted
 
 TOKEN = "hvs.hunter2"
+HOOK_PATH = "secret://vault/hook"
 MOUNT: Answer = (200, {"data": {"type": "kv", "options": {"version": "2"}}})
 HOOK: Answer = (200, {"data": {"data": {"value": "s3cret"}, "metadata": {"version": 1}}})
 
@@ -37,7 +40,24 @@ def context(database: Database, clock: Clock = SYSTEM, **environ: str) -> Secret
     return SecretContext({"VAULT_TOKEN": TOKEN, **environ}, Path("/"), database, database.keys, clock)
 
 
-async def reason(context: SecretContext, text: str = "secret://vault/hook") -> str:
+@asynccontextmanager
+async def kept(
+    script: Script, database: Database, clock: ManualClock, environ: Mapping[str, str] = {}, *, keeps: bool = True
+) -> AsyncIterator[SecretContext]:
+    """Yield a context with a scripted Vault, from which one secret was read; `keeps`: its token is kept valid."""
+    with scripted(script) as address:
+        given = context(database, clock, VAULT_ADDR=address, **environ)
+        keeping = asyncio.create_task(backend.keep(given)) if keeps else None
+        await resolve(HOOK_PATH, given)
+        try:
+            yield given
+        finally:
+            if keeping is not None:
+                keeping.cancel()
+            given.close()
+
+
+async def reason(context: SecretContext, text: str = HOOK_PATH) -> str:
     try:
         with pytest.raises(Unresolved) as caught:
             await resolve(text, context)
@@ -49,7 +69,7 @@ async def reason(context: SecretContext, text: str = "secret://vault/hook") -> s
     return line
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("answer", "line"),
     [
         ((503, {"errors": ["Vault is sealed"]}), "is sealed"),
@@ -179,10 +199,7 @@ async def test_a_renewable_token_is_renewed_when_two_thirds_of_its_time_are_over
     environ: dict[str, str], database: Database, clock: ManualClock
 ) -> None:
     server = Renewing(60)
-    with scripted(server) as address:
-        given = context(database, clock, VAULT_ADDR=address, **environ)
-        keeping = asyncio.create_task(backend.keep(given))
-        await resolve("secret://vault/hook", given)
+    async with kept(server, database, clock, environ):
         for turn in range(3):
             await until(lambda: clock.sleepers == 1)
             clock.advance(39)
@@ -191,16 +208,11 @@ async def test_a_renewable_token_is_renewed_when_two_thirds_of_its_time_are_over
             clock.advance(1)
             await until(lambda wanted=turn + 1: server.renewals == wanted)  # type: ignore[misc]
         assert server.logins == (1 if environ else 0)
-        keeping.cancel()
-        given.close()
 
 
 async def test_what_is_not_renewed_any_more_is_logged_in_to_again(database: Database, clock: ManualClock) -> None:
     server = Renewing(60)
-    with scripted(server) as address:
-        given = context(database, clock, VAULT_ADDR=address, **ROLE)
-        keeping = asyncio.create_task(backend.keep(given))
-        await resolve("secret://vault/hook", given)
+    async with kept(server, database, clock, ROLE) as given:
         server.fails = {"renew"}
         await until(lambda: clock.sleepers == 1)
         clock.advance(40)
@@ -211,19 +223,14 @@ async def test_what_is_not_renewed_any_more_is_logged_in_to_again(database: Data
         await until(lambda: clock.sleepers == 1)
         clock.advance(40)
         await until(lambda: server.logins == 3)
-        assert (await resolve("secret://vault/hook", given)).reveal() == b"s3cret"
-        keeping.cancel()
-        given.close()
+        assert (await resolve(HOOK_PATH, given)).reveal() == b"s3cret"
 
 
 async def test_a_token_that_cannot_be_renewed_is_reported_once_and_tried_again(
     database: Database, clock: ManualClock, capsys: pytest.CaptureFixture[str]
 ) -> None:
     server = Renewing(600)
-    with scripted(server) as address:
-        given = context(database, clock, VAULT_ADDR=address)
-        keeping = asyncio.create_task(backend.keep(given))
-        await resolve("secret://vault/hook", given)
+    async with kept(server, database, clock):
         server.fails = {"renew"}
         for seconds in (400, 5, 5):
             await until(lambda: clock.sleepers == 1)
@@ -236,41 +243,31 @@ async def test_a_token_that_cannot_be_renewed_is_reported_once_and_tried_again(
         assert said.count("vault_token_not_renewed") == 1
         assert "is sealed" in said
         assert TOKEN not in said
-        keeping.cancel()
-        given.close()
 
 
 async def test_a_token_that_will_end_and_cannot_be_renewed_is_reported_in_time(
     database: Database, clock: ManualClock, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with scripted(Renewing(600, renewable=False)) as address:
-        given = context(database, clock, VAULT_ADDR=address)
-        keeping = asyncio.create_task(backend.keep(given))
-        await resolve("secret://vault/hook", given)
+    async with kept(Renewing(600, renewable=False), database, clock):
         for seconds in (399, 1, 100, 100, 100):
             await until(lambda: clock.sleepers == 1)
             assert ("it is not renewable" in capsys.readouterr().out) is (seconds == 100 and clock.now() == START + 400)
             clock.advance(seconds)
         await until(lambda: clock.sleepers == 1)
-        keeping.cancel()
-        given.close()
 
 
 async def test_a_revoked_token_is_replaced_by_a_login_when_it_is_not_fresh(
     database: Database, clock: ManualClock
 ) -> None:
     server = Renewing(3600)
-    with scripted(server) as address:
-        given = context(database, clock, VAULT_ADDR=address, **ROLE)
-        await resolve("secret://vault/hook", given)
+    async with kept(server, database, clock, ROLE, keeps=False) as given:
         server.good = set()
         with pytest.raises(Unresolved):  # if a fresh token has no permission, neither has another one
-            await resolve("secret://vault/hook", given)
+            await resolve(HOOK_PATH, given)
         assert server.logins == 1
         clock.advance(60)
-        assert (await resolve("secret://vault/hook", given)).reveal() == b"s3cret"
+        assert (await resolve(HOOK_PATH, given)).reveal() == b"s3cret"
         assert server.logins == 2
-        given.close()
 
 
 async def test_one_login_does_for_all_that_were_asked_with_a_revoked_token(
@@ -289,15 +286,12 @@ async def test_one_login_does_for_all_that_were_asked_with_a_revoked_token(
             logged_in.set()
         return answer
 
-    with scripted(script) as address:
-        given = context(database, clock, VAULT_ADDR=address, **ROLE)
-        await resolve("secret://vault/hook", given)
+    async with kept(script, database, clock, ROLE, keeps=False) as given:
         server.good = set()
         clock.advance(60)
         wanted = [resolve(f"secret://vault/{number}", given) for number in range(vault_session.AT_ONCE)]
         assert {found.reveal() for found in await asyncio.gather(*wanted)} == {b"s3cret"}
         assert server.logins == 2
-        given.close()
 
 
 async def test_a_mount_that_became_another_version_is_read_as_that(database: Database) -> None:
@@ -314,11 +308,11 @@ async def test_a_mount_that_became_another_version_is_read_as_that(database: Dat
 
     with scripted(script) as address:
         given = context(database, VAULT_ADDR=address)
-        await resolve("secret://vault/hook", given)
+        await resolve(HOOK_PATH, given)
         version[:] = ["2"]
         with pytest.raises(Unresolved):
-            await resolve("secret://vault/hook", given)
-        assert (await resolve("secret://vault/hook", given)).reveal() == b"s3cret"
+            await resolve(HOOK_PATH, given)
+        assert (await resolve(HOOK_PATH, given)).reveal() == b"s3cret"
         given.close()
 
 
@@ -334,10 +328,7 @@ async def test_what_is_read_while_another_logs_in_shows_its_token(database: Data
             shown.append(headers.get("x-vault-token"))
         return server(method, path, headers, body)
 
-    with scripted(script) as address:
-        given = context(database, clock, VAULT_ADDR=address, **ROLE)
-        keeping = asyncio.create_task(backend.keep(given))
-        await resolve("secret://vault/hook", given)
+    async with kept(script, database, clock, ROLE) as given:
         client = session(given)._client
         assert client is not None
         server.fails = {"renew"}
@@ -348,19 +339,14 @@ async def test_what_is_read_while_another_logs_in_shows_its_token(database: Data
         may_go_on.set()
         await until(lambda: server.logins == 2)
         assert shown == ["login-1", "login-1"]
-        keeping.cancel()
-        given.close()
 
 
 async def test_a_token_that_a_read_replaced_is_not_renewed_at_once(database: Database, clock: ManualClock) -> None:
     server = Renewing(60)
-    with scripted(server) as address:
-        given = context(database, clock, VAULT_ADDR=address, **ROLE)
-        keeping = asyncio.create_task(backend.keep(given))
-        await resolve("secret://vault/hook", given)
+    async with kept(server, database, clock, ROLE) as given:
         await until(lambda: clock.sleepers == 1)
         async with session(given)._logging_in:
-            reading = asyncio.create_task(resolve("secret://vault/hook", given))
+            reading = asyncio.create_task(resolve(HOOK_PATH, given))
             await asyncio.sleep(0.05)  # it waits first, then the task that renews the token
             clock.advance(61)
             await until(lambda: clock.sleepers == 0)
@@ -368,23 +354,18 @@ async def test_a_token_that_a_read_replaced_is_not_renewed_at_once(database: Dat
         assert (await reading).reveal() == b"s3cret"
         await until(lambda: clock.sleepers == 1)
         assert (server.logins, server.renewals) == (2, 0)
-        keeping.cancel()
-        given.close()
 
 
 async def test_an_ended_token_is_replaced_before_it_is_shown(database: Database, clock: ManualClock) -> None:
     server = Renewing(60, renewable=False)
-    with scripted(server) as address:
-        given = context(database, clock, VAULT_ADDR=address, **ROLE)
-        await resolve("secret://vault/hook", given)
+    async with kept(server, database, clock, ROLE, keeps=False) as given:
         clock.advance(61)
-        await resolve("secret://vault/hook", given)
+        await resolve(HOOK_PATH, given)
         assert server.logins == 2
         server.fails = {"login"}
         clock.advance(61)
         with pytest.raises(Unresolved, match="refuses to log in at auth/approle"):
-            await resolve("secret://vault/hook", given)
-        given.close()
+            await resolve(HOOK_PATH, given)
 
 
 async def test_a_login_that_fails_is_not_shown(database: Database, clock: ManualClock, tmp_path: Path) -> None:

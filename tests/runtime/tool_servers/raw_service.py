@@ -70,9 +70,8 @@ class RawService:
         size = {"flood": 50_000_000, "bomb": 50_000_000}.get(name, 4)
         if name == "hang":
             await asyncio.sleep(3600)
-        body = json.dumps(
-            {"jsonrpc": "2.0", "id": ask["id"], "result": {"content": [{"type": "text", "text": "x" * size}]}}
-        ).encode()
+        head = json.dumps({"jsonrpc": "2.0", "id": ask["id"]})[:-1].encode()
+        body = head + b', "result": {"content": [{"type": "text", "text": "' + b"x" * size + b'"}]}}'
         headers = {"Content-Type": "application/json"}
         if name == "bomb":
             body, headers = await asyncio.to_thread(gzip.compress, body, 1), {**headers, "Content-Encoding": "gzip"}

@@ -21,6 +21,7 @@ from runtime.tool_servers import connection as connections
 from runtime.tool_servers.connection import ServerConnection
 from runtime.tool_servers.errors import CallUncertain, ServerAway, ToolFailed
 from runtime.tool_servers.stdio import LARGEST_MESSAGE
+from tests.cases import each_case
 from tests.lanes import LONG
 from tests.runtime.tool_servers.places import connection, program, raw, until
 
@@ -102,7 +103,7 @@ async def test_the_error_of_a_tool_is_the_servers(server: ServerConnection) -> N
     assert (await server.call("echo", {"text": "on"}, 60)).text == "echo: on"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("tool", "text"),
     [
         ("greet", "after a greeting"),
@@ -115,7 +116,7 @@ async def test_what_is_odd_in_an_answer_is_read_over(server: ServerConnection, t
     assert (await server.call(tool, {}, 60)).text == text
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("result", "text"),
     [
         ({"content": [{"type": "text", "text": "a"}, {"type": "film", "data": {}}]}, "a\n[film, which is not shown]"),
@@ -184,7 +185,7 @@ async def test_an_answer_of_fifty_megabytes_ends_the_connection_and_is_not_kept(
     assert await answered(server) == "echo: again"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("tool", "what"),
     [
         ("nested", "it is nested more than 500 deep"),

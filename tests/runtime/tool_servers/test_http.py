@@ -93,7 +93,7 @@ async def test_redirects_are_not_followed(tmp_path: Path, raw: RawService, statu
 async def test_an_answer_without_end_is_not_read(tmp_path: Path, raw: RawService, tool: str) -> None:
     async with connection(service(tmp_path, raw.url)) as opened:
         await opened.call("echo", {}, 60)
-        await RawService._called(raw, None, {"id": 1, "params": {"name": tool}})  # type: ignore[arg-type] # it is kept
+        await RawService._called(raw, None, {"id": 1, "params": {"name": tool}})  # type: ignore[arg-type] # its memory
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         with pytest.raises((CallUncertain, ToolFailed)):
             await opened.call(tool, {}, 60)
