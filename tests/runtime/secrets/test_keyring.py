@@ -25,26 +25,12 @@ from runtime.secrets.backend import Unresolved
 # In a process on a bus of its own.
 READ = """
 import asyncio, sys
-from pathlib import Path
-from runtime.clock import SYSTEM
-from runtime.crypto import MasterKey
-from runtime.database.connection import Database
-from runtime.secrets import keyring, resolve
-from runtime.secrets.backend import SecretContext, Unresolved
+from runtime.secrets import keyring
+from tests.runtime.secrets.test_keyring import asked
 
-async def main():
-    keyring.TIMEOUT_SECONDS = float(sys.argv[2])
-    key = MasterKey(bytes(32))
-    database = await Database.open(Path(sys.argv[1]), key)
-    for text in sys.argv[3:]:
-        try:
-            secret = await resolve(text, SecretContext({}, Path("/"), database, key, SYSTEM))
-            print("value", secret.reveal().decode(), secret.origin)
-        except Unresolved as error:
-            print("unresolved", error.line())
-    await database.close()
-
-asyncio.run(main())
+keyring.TIMEOUT_SECONDS = 5.0
+for text in sys.argv[1:]:
+    print(asyncio.run(asked(text)))
 """
 SET = "import keyring, sys; keyring.set_password(*sys.argv[1:4])"
 
@@ -170,14 +156,14 @@ def test_a_real_secret_service_is_asked(tmp_path: Path) -> None:
 
     def session(start: str, *texts: str) -> list[str]:
         script.write_text(f'{start} >/dev/null 2>&1\nexec "$@"\n')
-        reading = (sys.executable, "-c", READ, str(tmp_path / "k.db"), "5", *texts)
+        reading = (sys.executable, "-c", READ, *texts)
         return run(tmp_path, "dbus-run-session", "--", "sh", str(script), *reading, **environ)
 
     unlock = "printf 'pass\\n' | gnome-keyring-daemon --unlock --components=secrets"
     assert session(f'{unlock}; "$PYTHON" -c "{SET}" symbiont github of-the-service', *texts) == [
-        "value of-the-service keyring symbiont/github",
-        "unresolved the keyring has no password of nobody at symbiont (keyring set symbiont nobody)",
+        "of-the-service of keyring symbiont/github",
+        "the keyring has no password of nobody at symbiont (keyring set symbiont nobody)",
     ]
     # No password is entered in this session.
     (line,) = session("gnome-keyring-daemon --start --components=secrets", texts[0])
-    assert re.match("unresolved the keyring (is locked|did not respond in 5 s)", line)
+    assert re.match("the keyring (is locked|did not respond in 5 s)", line)
