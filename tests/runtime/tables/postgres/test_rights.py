@@ -15,7 +15,7 @@ from runtime.identity import users
 from runtime.tables.errors import StatementError, TablesUnavailable
 from runtime.tables.postgres.grants import grants
 from runtime.tables.postgres.logins import Logins
-from tests.clocks import ManualClock
+from tests.clocks import ManualClock, until
 from tests.runtime.tables.postgres.opened import (
     Opened,
     Place,
@@ -220,6 +220,7 @@ async def test_of_a_removed_user_another_daemon_makes_nothing_again(
         name = await opened.name(opened.eve)
         await opened.database.transact(lambda connection: users.remove(connection, opened.eve, 0))
         await opened.tables._roles.drop(name)  # the row still has its name
+        await until(lambda: all(each.raw.is_closed() for each in other.tables._connections._all))
         with pytest.raises(NotFound):
             await other.run(opened.eve, "CREATE TABLE notes (id int)")
         login = await Logins(opened.database, opened.storage).find(opened.eve)
