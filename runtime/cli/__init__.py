@@ -35,7 +35,7 @@ COMMANDS = {
     "user": ("runtime.cli.user:user", "Add, list and remove users."),
     "key": ("runtime.cli.key:key", "Show, rotate, export and import the keys of users."),
     "token": ("runtime.cli.token:token", "Create, list and revoke bearer tokens."),
-    "secret": ("runtime.cli.secret:secret", "Show generated secrets."),
+    "secret": ("runtime.cli.key:secret", "Show generated secrets."),
     "completion": ("runtime.cli.terminal.completion:completion", "Print the completion script of a shell."),
 }
 """The location and the summary of every command, so that `--version` and `--help` import none."""

@@ -1,4 +1,4 @@
-"""`symbi key`: the keys of users, and the master key that wraps them."""
+"""`symbi key`: the keys of users, and the master key that wraps them; `symbi secret`: secrets of webhooks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import click
 from runtime.cli.client import RootClient, find_root
 from runtime.cli.terminal.output import counted, json_option, local_time, root_option
 from runtime.cli.terminal.progress import progress_bar
-from runtime.cli.terminal.screen import echo, echo_json
+from runtime.cli.terminal.screen import echo, echo_exact, echo_json
 from runtime.cli.tool_command import Cell, Rows, tool_command
 from runtime.errors import UsageError
 
@@ -184,3 +184,19 @@ def import_(file: Path, root: Path | None, as_json: bool) -> None:
     echo(f"{counted(found.added, 'key')} put back, {found.there:,} were there already")
     if found.left_out:
         echo(f"{counted(found.left_out, 'key')} left out, of users who were removed or are not in the data")
+
+
+@click.group()
+def secret() -> None:
+    """Show secrets that the daemon generated and stores encrypted."""
+
+
+tool_command(
+    "secret_show",
+    "show",
+    short="Print the generated secret NAME.",
+    doc="Print the generated secret NAME in the form that the settings page of the sender expects.",
+    arguments={"name": "NAME"},
+    view=lambda answer: echo_exact(answer["value"]),
+    group=secret,
+)
