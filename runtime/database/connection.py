@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -197,7 +197,7 @@ class Database:
             return True
         # The lock ends with its session, so this connection is used for nothing else.
         connection = await self.session()
-        with self._translated():
+        with self._translating(self._failed_to_read):
             try:
                 if await connection.fetchval("SELECT pg_try_advisory_lock($1)", CLAIM, timeout=ANSWER_SECONDS):
                     self._claim, connection = connection, None
@@ -214,7 +214,7 @@ class Database:
         Raises `Unavailable`.
         """
         assert self._server is not None
-        with self._translated():
+        with self._translating(self._failed_to_read):
             return await self._server.connect()
 
     async def keep_claim(self) -> bool:
@@ -257,7 +257,7 @@ class Database:
         self.outage.check()
         async with self._lock:
             self.outage.check()
-            with self._writing():
+            with self._translating(self._failed):
                 async with self._writer.begin() as connection:
                     yield connection
 
@@ -267,7 +267,7 @@ class Database:
         if self.kind == "postgresql":
             # A SQLite file can still be read during an outage.
             self.outage.check()
-        with self._translated():
+        with self._translating(self._failed_to_read):
             async with self._reader.connect() as connection:
                 if self.kind == "postgresql":
                     await connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
@@ -300,7 +300,7 @@ class Database:
 
         async with self._lock:
             check()
-            with self._writing():
+            with self._translating(self._failed):
                 if self._thread is not None:
                     result, changed = await self._thread.run(whole)
                 else:
@@ -329,15 +329,22 @@ class Database:
                     commits.stored(transaction, answers)
         return None
 
-    def _translated(self) -> _ErrorTranslation:
-        return _ErrorTranslation(self._location, self._failed_to_read, self._removed)
-
-    def _writing(self) -> _ErrorTranslation:
-        return _ErrorTranslation(self._location, self._failed, self._removed)
-
-    def _removed(self) -> Unavailable | None:
-        """Return the error for a file that is no longer at its path: a new connection finds another file, or none."""
-        return None if self.intact() else Unavailable(f"{self.shown} was removed or replaced")
+    @contextmanager
+    def _translating(self, report: Callable[[Unavailable], None]) -> Iterator[None]:
+        """Translate driver errors about the database itself to `Unavailable`, and call `report` with each."""
+        try:
+            yield
+        except Exception as error:
+            known = unavailable(error, self._location)
+            if isinstance(error, DBAPIError) and not self.intact():
+                # A new connection finds another file, or none; SQLite reports that in several ways.
+                known = Unavailable(f"{self.shown} was removed or replaced")
+            if known is None:
+                raise
+            report(known)
+            if known is error:
+                raise
+            raise known from error
 
     def _known(self, error: Exception) -> Unavailable | None:
         """Translate a driver error to `Unavailable`, or None if it is not an outage. Disk errors are reported
@@ -357,39 +364,6 @@ class Database:
     def _failed_to_read(self, error: Unavailable) -> None:
         if self.kind == "postgresql" and not isinstance(error, Collision):
             self.outage.suspect()
-
-
-class _ErrorTranslation:
-    """Translates driver errors about the database itself to `Unavailable`, and calls `report` with each. `removed`
-    returns the error for a database that is gone."""
-
-    __slots__ = ("_location", "_removed", "_report")
-
-    def __init__(
-        self,
-        location: DatabaseLocation,
-        report: Callable[[Unavailable], None],
-        removed: Callable[[], Unavailable | None],
-    ) -> None:
-        self._location = location
-        self._report = report
-        self._removed = removed
-
-    def __enter__(self) -> None:
-        return
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if not isinstance(error, Exception):
-            return
-        known = unavailable(error, self._location)
-        if isinstance(error, DBAPIError):
-            # SQLite reports a removed file in several ways, also as a failing disk.
-            known = self._removed() or known
-        if known is None:
-            return
-        self._report(known)
-        if known is not error:
-            raise known from error
 
 
 def _sqlite(location: DatabaseLocation, expected: ExpectedDatabase) -> Database:

@@ -6,15 +6,13 @@ As with a token, nothing covers the body or a time: see `schemes.token`.
 from __future__ import annotations
 
 import base64
-import hashlib
-import hmac
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from runtime.webhooks.keys.encoding import canonical_base64
 from runtime.webhooks.request.refusal import RefusedRequest
-from runtime.webhooks.request.request import WebhookRequest
-from runtime.webhooks.schemes.scheme import Check, Match, Scheme, UnsignedRequest
+from runtime.webhooks.schemes.scheme import Check, Scheme, UnsignedRequest
+from runtime.webhooks.schemes.token import matching
 
 _SCHEME = "basic "
 
@@ -38,17 +36,10 @@ class Basic(Scheme):
     headers = ("Authorization",)
 
     def check(self, secrets: Sequence[bytes]) -> Check:
-        known = tuple(map(credentials, secrets))
-
-        def verify(request: WebhookRequest, now: float) -> Match:
-            value = request.headers.required("authorization", "missing_signature")
-            sent = _decoded(value)
-            held = [hmac.compare_digest(each, sent) for each in known]
-            if True not in held:
-                raise RefusedRequest("signature_mismatch")
-            return Match(hashlib.sha256(request.body).digest(), None, held.index(True))
-
-        return verify
+        match = matching([credentials(secret) for secret in secrets])
+        return lambda request, now: match(
+            request, _decoded(request.headers.required("authorization", "missing_signature"))
+        )
 
     def sign(self, secret: bytes, unsigned: UnsignedRequest) -> list[tuple[str, str]]:
         return [("Authorization", "Basic " + base64.b64encode(credentials(secret)).decode())]

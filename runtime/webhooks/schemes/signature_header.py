@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar
 
 from runtime.webhooks.request.refusal import RefusedRequest
 
@@ -11,36 +11,22 @@ from runtime.webhooks.request.refusal import RefusedRequest
 _SIGNATURES = 16
 
 
-class SignatureHeader(Protocol):
-    """One format. `timed`: True if it includes the timestamp."""
-
-    @property
-    def timed(self) -> bool: ...
-
-    def read(self, value: str) -> tuple[list[str], str]:
-        """Return the signatures, at least one, as text, and the timestamp's text (empty unless `timed`). Raises
-        `RefusedRequest`."""
-
-    def write(self, signature: str, timestamp: str) -> str:
-        """Return the header's value: the inverse of `read`."""
-
-
 @dataclass(frozen=True, slots=True)
 class Prefixed:
     """One signature after a fixed prefix, `sha256=…`, or bare. The prefix is case-sensitive."""
 
     prefix: str = ""
-
-    @property
-    def timed(self) -> bool:
-        return False
+    timed: ClassVar[bool] = False
 
     def read(self, value: str) -> tuple[list[str], str]:
+        """Return the signatures, at least one, as text, and the timestamp's text (empty unless `timed`). Raises
+        `RefusedRequest`."""
         if not value.startswith(self.prefix):
             raise RefusedRequest("malformed_signature")
         return [value[len(self.prefix) :]], ""
 
     def write(self, signature: str, timestamp: str) -> str:
+        """Return the header's value: the inverse of `read`."""
         return self.prefix + signature
 
 
@@ -49,27 +35,19 @@ BARE = Prefixed()
 
 
 @dataclass(frozen=True, slots=True)
-class ListHeader:
+class ListHeader(Prefixed):
     """A list of signatures, each after `prefix`: `v1,… v1,…`, `v1=…,v1=…`.
 
     An entry with another prefix is another version and is ignored, so it is never accepted as this one.
     """
 
-    prefix: str
-    separator: str
-
-    @property
-    def timed(self) -> bool:
-        return False
+    separator: str = ","
 
     def read(self, value: str) -> tuple[list[str], str]:
         found = [each[len(self.prefix) :] for each in value.split(self.separator) if each.startswith(self.prefix)]
         if not 0 < len(found) <= _SIGNATURES:
             raise RefusedRequest("malformed_signature")
         return found, ""
-
-    def write(self, signature: str, timestamp: str) -> str:
-        return self.prefix + signature
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +61,7 @@ class Fields:
     timestamp: str = "t"
     signature: str = "v1"
     separator: str = ","
-
-    @property
-    def timed(self) -> bool:
-        return True
+    timed: ClassVar[bool] = True
 
     def read(self, value: str) -> tuple[list[str], str]:
         signatures: list[str] = []
@@ -109,3 +84,7 @@ class Fields:
 
     def write(self, signature: str, timestamp: str) -> str:
         return f"{self.timestamp}={timestamp}{self.separator}{self.signature}={signature}"
+
+
+SignatureHeader = Prefixed | Fields
+"""One format. `timed`: True if it includes the timestamp."""

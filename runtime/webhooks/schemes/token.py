@@ -44,14 +44,11 @@ class Token(Scheme):
     prefix: str = ""
 
     def check(self, secrets: Sequence[bytes]) -> Check:
-        header, found = self.header.lower(), _found(secrets, self.prefix.encode())
+        header, match = self.header.lower(), matching([self.prefix.encode() + token_key(each) for each in secrets])
 
         def verify(request: WebhookRequest, now: float) -> Match:
             value = request.headers.required(header, "missing_signature")
-            index = found(value.encode("utf-8", "surrogatepass"))
-            if index is None:
-                raise RefusedRequest("signature_mismatch")
-            return Match(hashlib.sha256(request.body).digest(), None, index)
+            return match(request, value.encode("utf-8", "surrogatepass"))
 
         return verify
 
@@ -72,16 +69,13 @@ class QueryToken(Scheme):
         return f"shared token in the URL, `{self.parameter}`; nothing is signed"
 
     def check(self, secrets: Sequence[bytes]) -> Check:
-        name, found = self.parameter, _found(secrets)
+        name, match = self.parameter, matching([token_key(each) for each in secrets])
 
         def verify(request: WebhookRequest, now: float) -> Match:
             token = query_parameters(request.query).get(name)
             if not token:
                 raise RefusedRequest("missing_signature")
-            index = found(token.encode("utf-8", "surrogatepass"))
-            if index is None:
-                raise RefusedRequest("signature_mismatch")
-            return Match(hashlib.sha256(request.body).digest(), None, index)
+            return match(request, token.encode("utf-8", "surrogatepass"))
 
         return verify
 
@@ -100,20 +94,17 @@ class BodyToken(Scheme):
     """Builds the body of a delivery from one object, for bodies without items."""
 
     def check(self, secrets: Sequence[bytes]) -> Check:
-        find, found, field = compile_path(self.items), _found(secrets), self.field
+        find, field, tokens = compile_path(self.items), self.field, [token_key(each) for each in secrets]
 
         def verify(request: WebhookRequest, now: float) -> Match:
             items = find(decode_json(request.body))
             if not 0 < len(items) <= _ITEMS or not all(isinstance(each, dict) for each in items):
                 raise RefusedRequest("missing_signature")
-            tokens = [each.get(field) for each in items if isinstance(each, dict)]
-            if not all(isinstance(token, str) and token for token in tokens):
+            sent = [each.get(field) for each in items if isinstance(each, dict)]
+            if not all(isinstance(token, str) and token for token in sent):
                 raise RefusedRequest("missing_signature")
-            indexes = {found(token.encode("utf-8", "surrogatepass")) for token in tokens if isinstance(token, str)}
-            if None in indexes:
-                raise RefusedRequest("signature_mismatch")
-            index = min(each for each in indexes if each is not None)
-            return Match(hashlib.sha256(request.body).digest(), None, index)
+            found = {_index(tokens, each.encode("utf-8", "surrogatepass")) for each in sent if isinstance(each, str)}
+            return _match(request, -1 if -1 in found else min(found))
 
         return verify
 
@@ -149,13 +140,19 @@ def without(*names: str, items: str = "$") -> Decoder:
     return decode
 
 
-def _found(secrets: Sequence[bytes], prefix: bytes = b"") -> Callable[[bytes], int | None]:
-    """Return a function that finds the index of the token equal to a value; compares all tokens, each in constant
-    time."""
-    tokens = [prefix + token_key(secret) for secret in secrets]
+def matching(tokens: Sequence[bytes]) -> Callable[[WebhookRequest, bytes], Match]:
+    """Return a function of a request and what it has in place of a token. It raises `RefusedRequest` if that is none of
+    them."""
+    return lambda request, value: _match(request, _index(tokens, value))
 
-    def find(value: bytes) -> int | None:
-        held = [hmac.compare_digest(token, value) for token in tokens]
-        return held.index(True) if True in held else None
 
-    return find
+def _index(tokens: Sequence[bytes], value: bytes) -> int:
+    """Return the index of the token equal to a value, or -1; compares all tokens, each in constant time."""
+    held = [hmac.compare_digest(token, value) for token in tokens]
+    return held.index(True) if True in held else -1
+
+
+def _match(request: WebhookRequest, index: int) -> Match:
+    if index < 0:
+        raise RefusedRequest("signature_mismatch")
+    return Match(hashlib.sha256(request.body).digest(), None, index)
