@@ -168,23 +168,9 @@ def _row(row_id: str, row: AttemptCount) -> tuple[Any, ...]:
     common = (row_id, rejected.user_id, rejected.webhook, rejected.verdict, rejected.reason, rejected.status)
     if row.many:
         return *common, None, None, None, None, 0, None, "[]", rejected.verified, None, row.at, row.times
-    return (
-        *common,
-        *(
-            storable(rejected.source),
-            _short(rejected.event),
-            _short(rejected.provider_delivery_id),
-            rejected.delivery_id,
-        ),
-        *(
-            rejected.size,
-            rejected.body_sha256,
-            headers_json(rejected.headers),
-            rejected.verified,
-            rejected.secret_index,
-        ),
-        *(row.at, row.times),
-    )
+    sender = storable(rejected.source), _short(rejected.event), _short(rejected.provider_delivery_id)
+    content = rejected.delivery_id, rejected.size, rejected.body_sha256, headers_json(rejected.headers)
+    return *common, *sender, *content, rejected.verified, rejected.secret_index, row.at, row.times
 
 
 def _short(value: str | None) -> str | None:

@@ -187,11 +187,6 @@ class SnsOptions(Options):
     )
 
 
-def configure(row: Provider, options: SnsOptions) -> Provider:
-    """Return the row for the topics of `options`."""
-    return replace(row, scheme=SnsSignature(topics=options.topic))
-
-
 AWS_SNS = Provider(
     name="aws-sns",
     title="Amazon SNS",
@@ -207,6 +202,6 @@ AWS_SNS = Provider(
     event=("$.Type",),
     delivery_id=("$.MessageId",),
     options=SnsOptions,
-    configure=configure,
+    configure=lambda row, options: replace(row, scheme=SnsSignature(topics=options.topic)),
     keyless=True,
 )

@@ -180,11 +180,6 @@ class OktaOptions(Options):
     header: HeaderName = Field("Authorization", description="The authentication field of the event hook.")
 
 
-def _configure_okta(row: Provider, options: OktaOptions) -> Provider:
-    """Return the row with the header of `options`."""
-    return replace(row, scheme=Token(header=options.header))
-
-
 OKTA = Provider(
     name="okta",
     title="Okta",
@@ -195,7 +190,7 @@ OKTA = Provider(
     event=("$.data.events[0].eventType",),
     delivery_id=("$.eventId",),
     options=OktaOptions,
-    configure=_configure_okta,
+    configure=lambda row, options: replace(row, scheme=Token(header=options.header)),
 )
 
 

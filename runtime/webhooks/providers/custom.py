@@ -201,11 +201,6 @@ class BasicOptions(Options):
     duplicate_keys: DuplicateKeys = DUPLICATE_KEYS
 
 
-def _configure_basic(row: Provider, options: BasicOptions) -> Provider:
-    """Return the row for `options`."""
-    return decoded(row, options.duplicate_keys)
-
-
 BASIC = Provider(
     name="basic",
     title="Webhook",
@@ -215,7 +210,7 @@ BASIC = Provider(
     compression="content",
     decoder=ACCEPTED,
     options=BasicOptions,
-    configure=_configure_basic,
+    configure=lambda row, options: decoded(row, options.duplicate_keys),
 )
 
 

@@ -56,10 +56,6 @@ def _meta_subscription(token: str | None) -> Handshake:
     return query_echo("hub.challenge", fixed=(("hub.mode", "subscribe"),), token_name=name, token=token)
 
 
-def _configure_meta(row: Provider, options: MetaOptions) -> Provider:
-    return replace(row, handshake=_meta_subscription(options.verify_token))
-
-
 MESSAGING: Final = (
     Provider(
         name="customerio",
@@ -286,7 +282,7 @@ MESSAGING: Final = (
         # Ids are inside the change, elsewhere in every product; each entry has a time.
         delivery_id=(BODY,),
         options=MetaOptions,
-        configure=_configure_meta,
+        configure=lambda row, options: replace(row, handshake=_meta_subscription(options.verify_token)),
         answer=OK,
     ),
 )

@@ -93,11 +93,6 @@ class PayPalOptions(Options):
     sandbox: bool = Field(False, description="Set for a webhook of PayPal's sandbox.", examples=[True])
 
 
-def configure(row: Provider, options: PayPalOptions) -> Provider:
-    """Return the row for the webhook of `options`."""
-    return replace(row, scheme=PayPalSignature(webhook_id=options.webhook_id, sandbox=options.sandbox))
-
-
 PAYPAL = Provider(
     name="paypal",
     title="PayPal",
@@ -107,6 +102,8 @@ PAYPAL = Provider(
     event=("$.event_type",),
     delivery_id=("$.id",),
     options=PayPalOptions,
-    configure=configure,
+    configure=lambda row, options: replace(
+        row, scheme=PayPalSignature(webhook_id=options.webhook_id, sandbox=options.sandbox)
+    ),
     keyless=True,
 )

@@ -125,11 +125,6 @@ class TwilioOptions(GroupModel):
     )
 
 
-def _configure(row: Provider, options: TwilioOptions) -> Provider:
-    # The request names an algorithm in X-Twilio-Webhooks-Signature-Settings, but the webhook's owner decides.
-    return replace(row, scheme=FormUrl(algorithm=options.algorithm))
-
-
 TWILIO = Provider(
     name="twilio",
     title="Twilio",
@@ -145,5 +140,6 @@ TWILIO = Provider(
     # Twilio logs any answer that is neither TwiML nor empty as an error of the webhook.
     answer=StaticAnswer(200, "text/xml; charset=utf-8", b"<Response/>"),
     options=TwilioOptions,
-    configure=_configure,
+    # The request names an algorithm in X-Twilio-Webhooks-Signature-Settings, but the webhook's owner decides.
+    configure=lambda row, options: replace(row, scheme=FormUrl(algorithm=options.algorithm)),
 )
