@@ -111,7 +111,9 @@ class Opening(NamedTuple):
         """Open a memory as a reload does, with the secrets of this environment. Raises SymbiontError."""
         context = self.opener.context
         context = SecretContext(environ, self.opener.root, context.database, context.key, SYSTEM)
-        opener = replace(self.opener, context=context)
+        # Without a folder the index is in memory: making its file takes most of the time of an opening.
+        searched = block.index is not None or block.embedding is not None
+        opener = replace(self.opener, context=context, index_folder=self.opener.index_folder if searched else None)
         program, whole = Program(memories={block.name: block}), [opener.environment.filled(block)]
         services = opener.models.services(program, whole)
         resolution = await resolve(program, whole, Resolution(), context, services=services)
