@@ -29,10 +29,10 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
         yield daemon
 
 
-@pytest.fixture(params=["with a daemon", "without a daemon"])
+@pytest.fixture
 def run(request: pytest.FixtureRequest, tmp_path: Path) -> Symbi:
-    """Run `symbi kv`, once with a daemon and once without."""
-    if request.param == "with a daemon":
+    """Run `symbi kv`, with a daemon unless the test asks for both."""
+    if getattr(request, "param", None) != "without a daemon":
         return partial(request.getfixturevalue("shared").symbi, "kv")
     write_program(tmp_path, PROGRAM)
     make(tmp_path, os.environ, tmp_path)
@@ -50,6 +50,7 @@ def refused(done: subprocess.CompletedProcess[str], code: int, *parts: str) -> N
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("run", ["with a daemon", "without a daemon"], indirect=True)
 def test_an_entry_is_set_read_listed_and_deleted(run: Symbi) -> None:
     made = json.loads(good(run("set", "a/b", '{"n": 12345678901234567890, "x": 1.0}', "--tag", "t", "--json")))
     assert good(run("get", "a/b")) == '{\n  "n": 12345678901234567890,\n  "x": 1.0\n}\n'

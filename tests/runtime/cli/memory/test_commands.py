@@ -37,6 +37,7 @@ agent auditor {
 """
 
 Symbi = Callable[..., "subprocess.CompletedProcess[str]"]
+BOTH = pytest.mark.parametrize("run", ["with a daemon", "without a daemon"], indirect=True)
 
 
 @pytest.fixture(scope="module")
@@ -55,11 +56,11 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.fixture(params=["with a daemon", "without a daemon"])
+@pytest.fixture
 def run(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Symbi]:
-    """Run `symbi` in a fresh root, once with a daemon and once without."""
+    """Run `symbi` in a fresh root, with a daemon unless the test asks for both."""
     write_program(tmp_path, PROGRAM)
-    if request.param == "without a daemon":
+    if getattr(request, "param", None) == "without a daemon":
         make(tmp_path, os.environ, tmp_path)
         yield partial(symbi, root=tmp_path)
         return
@@ -80,6 +81,7 @@ def refused(done: subprocess.CompletedProcess[str], code: int, *said: str) -> No
         assert text in done.stdout + done.stderr, (text, done)
 
 
+@BOTH
 def test_what_is_written_is_found_listed_shown_counted_and_verified(run: Symbi) -> None:
     wrote = run("memory", "write", "reviewer", "The API takes 100 requests a minute", "--tag", "api", "--author", "ada")
     memory_id = good(wrote).strip()
@@ -139,6 +141,7 @@ def test_one_thing_is_edited_and_forgotten_by_the_beginning_of_its_id(run: Symbi
     refused(run("memory", "forget", new, "--yes"), 2, "there is no item with the id")
 
 
+@BOTH
 def test_what_cannot_be_forgotten_is_named_and_the_rest_is_forgotten(run: Symbi) -> None:
     # Equal entries of a day differ only by their order.
     for _ in range(3):

@@ -26,7 +26,6 @@ from runtime.cli.terminal.output import WEBHOOKS
 from runtime.cli.terminal.progress import progress_bar
 from runtime.daemon.process.root import Root, make
 from runtime.errors import SymbiontError
-from runtime.tools import TOOLS
 
 INVISIBLE = "\u3164\u2800\ufe01\U000e0041\U000e0101\u200b\ufeff\u202e\u2066"
 POISON = f"\x1b[2J\x1b[H\x1b]0;title\x07\x1b]52;c;eA==\x07\x08\r\x7f\x00\u009b2J\u0085\u2028{INVISIBLE}\n\tforged"
@@ -220,13 +219,7 @@ def test_only_what_style_made_has_colours() -> None:
     assert printed() == "\x1b[31m\ufffd[1mgood\x1b[0m\ufffd[8mhidden\ufffd[0m\n\ufffd[1mlost\ufffd[0m\n"
 
 
-LISTINGS: dict[tuple[str, ...], str] = {
-    ("memory", "list"): "memory_list",
-    ("memory", "search", "helper", "x", "--explain"): "memory_search",
-    ("memory", "show", "01"): "memory_show",
-    ("memory", "verify"): "memory_verify",
-    ("collection", "search", "x", "--explain"): "search",
-    ("kv", "list"): "agent_memory_get",
+LISTINGS = {
     ("webhook", "list"): "webhook_mounts",
     ("webhook", "logs"): "webhook_requests",
     ("webhook", "deliveries"): "delivery_list",
@@ -342,7 +335,7 @@ def test_no_field_of_a_listing_controls_the_terminal(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: tuple[str, ...]
 ) -> None:
     def answered(_address: str, _identity: str, name: str, *_: object) -> dict[str, Any]:
-        return OTHERS[name] if name in OTHERS else sample_of(TOOLS[name].result_schema)
+        return OTHERS[name]
 
     make(tmp_path, dict(os.environ))
     monkeypatch.setattr(Root, "socket", lambda _root: "/nowhere")
