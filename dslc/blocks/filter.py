@@ -96,12 +96,17 @@ class InnerAny(GroupModel):
     filter: tuple[Condition, ...] = Field(min_length=1, description="One of the alternatives.")
 
 
-class InnerFilter(Condition):
-    """Filter inside another filter."""
+class _Nesting(Condition):
+    """A condition, or filters that it is made of."""
 
     parts: ClassVar[tuple[str, ...]] = _PARTS
 
     json_path: Annotated[JsonPath | None, _NESTED] = Field(default=None, description=_JSON_PATH, examples=["$.action"])
+
+
+class InnerFilter(_Nesting):
+    """Filter inside another filter."""
+
     any: tuple[InnerAny, ...] = Field(default=(), description=_ANY)
     not_: tuple[Condition, ...] = Field(default=(), alias="not", description=_NOT)
 
@@ -112,11 +117,8 @@ class AnyOf(GroupModel):
     filter: tuple[InnerFilter, ...] = Field(min_length=1, description="One of the alternatives.")
 
 
-class WebhookFilter(Condition):
+class WebhookFilter(_Nesting):
     """Filter of a webhook: a delivery is run only if it matches."""
 
-    parts: ClassVar[tuple[str, ...]] = _PARTS
-
-    json_path: Annotated[JsonPath | None, _NESTED] = Field(default=None, description=_JSON_PATH, examples=["$.action"])
     any: tuple[AnyOf, ...] = Field(default=(), description=_ANY)
     not_: tuple[InnerFilter, ...] = Field(default=(), alias="not", description=_NOT)

@@ -169,21 +169,12 @@ def _text(begin: str, end: str, captures: Mapping[str, Rule], name: str) -> Rule
 
 
 def _values(words: Iterable[str]) -> dict[str, Rule]:
+    inside = [{"include": "#inside"}]
     return {
         "string": {
             "patterns": [
-                {
-                    "name": "string.quoted.triple.symbiont",
-                    "begin": '"""',
-                    "end": '"""',
-                    "patterns": [{"include": "#inside"}],
-                },
-                {
-                    "name": "string.quoted.double.symbiont",
-                    "begin": '"',
-                    "end": r'"|$',
-                    "patterns": [{"include": "#inside"}],
-                },
+                {"name": f"string.quoted.{name}.symbiont", "begin": begin, "end": end, "patterns": inside}
+                for name, begin, end in (("triple", '"""', '"""'), ("double", '"', r'"|$'))
             ]
         },
         "inside": {

@@ -7,11 +7,18 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
-from dslc.report.view import View
-
 if TYPE_CHECKING:
     from dslc.compiler import Compilation
     from dslc.editing.fix import AppliedFix
+
+
+class View(NamedTuple):
+    """Options of a report, and data it shows besides the diagnostics. `deny_warnings`: a warning fails the check.
+    `applied`: the fixes applied before the compilation; None if fixes were not requested."""
+
+    colour: bool = False
+    deny_warnings: bool = False
+    applied: Sequence[AppliedFix] | None = None
 
 
 class Renderer(Protocol):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dslc.diagnostics.diagnostic import Diagnostic, Severity
+from dslc.report import View
 from dslc.report.project import path_in_project
 from dslc.report.selection import rest, shown
 from dslc.report.text import summary, visible
-from dslc.report.view import View
 from dslc.source import Source
 
 if TYPE_CHECKING:

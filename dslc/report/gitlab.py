@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dslc.diagnostics.diagnostic import Severity
+from dslc.report import View
 from dslc.report.fingerprint import fingerprints
 from dslc.report.json import dump
 from dslc.report.project import path_in_project
 from dslc.report.selection import shown
-from dslc.report.view import View
 
 if TYPE_CHECKING:
     from dslc.compiler import Compilation

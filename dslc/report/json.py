@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from dslc.diagnostics.diagnostic import Diagnostic, Fix, Severity
+from dslc.report import View
 from dslc.report.selection import count, shown
-from dslc.report.view import View
 from dslc.source import Position, Source, Span
 
 if TYPE_CHECKING:

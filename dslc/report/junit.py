@@ -12,9 +12,9 @@ from xml.etree import ElementTree as Xml
 
 from dslc.diagnostics.diagnostic import Diagnostic, Severity
 from dslc.files import SUFFIX
+from dslc.report import View
 from dslc.report.project import path_in_project
 from dslc.report.selection import MOST_IN_A_FILE
-from dslc.report.view import View
 from dslc.source import Source
 
 if TYPE_CHECKING:

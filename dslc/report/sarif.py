@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from dslc.diagnostics.diagnostic import CODES, Diagnostic, Fix
 from dslc.explain.page import page
+from dslc.report import View
 from dslc.report.fingerprint import fingerprints
 from dslc.report.json import dump
 from dslc.report.project import uri_in_project
 from dslc.report.selection import rest, shown
-from dslc.report.view import View
 from dslc.source import Source, Span
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dslc.diagnostics.diagnostic import Diagnostic, Severity
+from dslc.report import View
 from dslc.report.selection import count, rest, shown
-from dslc.report.view import View
 from dslc.source import Source, Span
 
 if TYPE_CHECKING:

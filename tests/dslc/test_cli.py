@@ -253,34 +253,11 @@ def test_version_is_that_of_the_package_with_its_commit(tmp_path: Path) -> None:
 def test_a_check_imports_nothing_heavy(tmp_path: Path) -> None:
     (tmp_path / "a.symbiont").write_text(_GOOD)
     heavy = {
-        "rich",
-        "aiohttp",
-        "sqlalchemy",
-        "jsonpath",
-        "asyncio",
-        "humanfriendly",
-        "pygls",
-        "pydantic",
-        "tree_sitter",
-    }
-    heavy |= {
-        "xml",
-        "runtime",
-        "difflib",
-        "importlib.metadata",
-        "dslc.check.allow",
-        "dslc.blocks.values.types",
-        "dslc.check.model",
-        "dslc.cli.completion",
-        "dslc.comparison.difference",
-        "dslc.explain",
-        "dslc.editing.fix",
-        "dslc.editing.format",
-        "dslc.recovery",
-        "dslc.report.json",
-        "dslc.report.mask",
-        "dslc.report.unified_diff",
-        "click.shell_completion",
+        *("rich", "aiohttp", "sqlalchemy", "jsonpath", "asyncio", "humanfriendly", "pygls", "pydantic", "tree_sitter"),
+        *("xml", "runtime", "difflib", "importlib.metadata", "click.shell_completion", "dslc.check.allow"),
+        *("dslc.blocks.values.types", "dslc.check.model", "dslc.cli.completion", "dslc.comparison.difference"),
+        *("dslc.explain", "dslc.editing.fix", "dslc.editing.format", "dslc.recovery", "dslc.report.json"),
+        *("dslc.report.mask", "dslc.report.unified_diff"),
     }
     script = (
         "import sys\nfrom dslc.cli import _run\nassert _run(['check']) == 0\n"

@@ -90,7 +90,7 @@ def test_what_is_added_changed_and_removed_has_a_line_each_with_its_place() -> N
     assert render(between(_OLD, new), VOCABULARY, colour=False).endswith("\n1 added, 1 changed, 1 removed\n")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("before", "after", "said"),
     [
         ('"Review."', '"Review it."', 'agent reviewer: instruction "Review." → "Review it."'),
@@ -285,7 +285,7 @@ def test_giving_up_verification_is_said() -> None:
     assert "    unsigned requests are accepted" in said
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("old", "new", "again"),
     [
         ('ollama { model "a" }', 'ollama { model "b" }', True),
@@ -295,19 +295,24 @@ def test_giving_up_verification_is_said() -> None:
     ],
 )
 def test_another_model_embeds_everything_again(old: str, new: str, again: bool) -> None:
+    effects = _effects(f"memory m {{ embedding {old} }}", f"memory m {{ embedding {new} }}")
+    assert effects == ((_EMBEDDED_AGAIN.strip(),) if again else ())
+
+
+def _effects(old: str, new: str) -> tuple[str, ...]:
+    """Return the effects of a reload on the only block that differs between two programs with the installed rows."""
     catalog = Catalog.installed()
-    before, after = (
-        analyse([Source("main.symbiont", f"memory m {{ embedding {each} }}")], catalog).program for each in (old, new)
-    )
-    (entry,) = difference(before, after, Vocabulary(catalog)).changed
-    assert entry.effects == ((_EMBEDDED_AGAIN.strip(),) if again else ())
+    before, after = (analyse([Source("main.symbiont", text)], catalog).program for text in (old, new))
+    found = difference(before, after, Vocabulary(catalog))
+    (entry,) = (*found.added, *found.changed, *found.removed)
+    return entry.effects
 
 
 _SERVER = 'command ["server"] env { TOKEN "secret://env/A" }'
 _AGAIN = "nothing starts it until `symbi mcp-server approve s` approves it again"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("old", "new", "effects"),
     [
         (None, _SERVER, ("nothing starts it until `symbi mcp-server approve s` approves it",)),
@@ -319,18 +324,13 @@ _AGAIN = "nothing starts it until `symbi mcp-server approve s` approves it again
     ],
 )
 def test_a_server_waits_for_a_person(old: str | None, new: str | None, effects: tuple[str, ...]) -> None:
-    catalog = Catalog.installed()
-    texts = ("" if each is None else f"mcp s {{ {each} }}" for each in (old, new))
-    before, after = (analyse([Source("main.symbiont", text)], catalog).program for text in texts)
-    found = difference(before, after, Vocabulary(catalog))
-    (entry,) = (*found.added, *found.changed, *found.removed)
-    assert entry.effects == effects
+    assert _effects(*("" if each is None else f"mcp s {{ {each} }}" for each in (old, new))) == effects
 
 
 _URL = 'url "secret://env/A"'
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("old", "new", "again"),
     [
         ("", f"index postgres {{ {_URL} }}", True),
@@ -342,15 +342,11 @@ _URL = 'url "secret://env/A"'
     ],
 )
 def test_another_index_is_built_again(old: str, new: str, again: bool) -> None:
-    catalog = Catalog.installed()
-    before, after = (
-        analyse([Source("main.symbiont", f"memory m {{ {each} }}")], catalog).program for each in (old, new)
-    )
-    (entry,) = difference(before, after, Vocabulary(catalog)).changed
-    assert entry.effects == (("the index is rebuilt from the store in the background",) if again else ())
+    effects = _effects(f"memory m {{ {old} }}", f"memory m {{ {new} }}")
+    assert effects == (("the index is rebuilt from the store in the background",) if again else ())
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("before", "after", "deleted"),
     [
         ("retention 90d", "retention 30d", True),
@@ -489,7 +485,7 @@ def _wakes_without_memory(agent: str, generation: Generation) -> bool:
     return any(entry.agent == agent and webhooks[name].memory is None for name, entry in generation.mounts.items())
 
 
-@pytest.mark.parametrize(("old", "new"), _PAIRS)
+@each_case(("old", "new"), _PAIRS)
 def test_a_store_that_stays_behind_is_none_that_the_new_program_opens(old: str, new: str, tmp_path: Path) -> None:
     opened = {identity_of(memory, tmp_path) for memory in program(new).memories.values()}
     for entry in (*between(old, new).changed, *between(old, new).removed):
