@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Collection as Items
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Final, NamedTuple
 
@@ -72,13 +72,11 @@ class Neighbourhood:
         line = await self._collection.every(filter_of(EVERY_ENTRY, in_group, since), LINE)
         known |= line
         keys = [*begin, *sorted(line.keys() - set(gone), key=lambda key: _position(line[key]))]
-        outdated = {}
-        for at in range(min(len(begin), 1) if len(begin) == 2 else 0, len(keys)):
-            before, after = keys[at - 1] if at else 0, keys[at + 1] if at + 1 < len(keys) else 0
-            links = _Links(before, after, _mark(before, after, known))
-            if known[keys[at]].get("context") != links.context:
-                outdated[keys[at]] = links
-        return outdated
+        sides = zip([0, *keys], keys, [*keys[1:], 0], strict=False)
+        links = {key: _Links(before, after, _mark(before, after, known)) for before, key, after in sides}
+        if len(begin) == 2:
+            del links[begin[0]]  # What is before it was not read.
+        return {key: each for key, each in links.items() if known[key].get("context") != each.context}
 
     async def _write(self, links: Mapping[int, _Links]) -> None:
         every = list(links)
@@ -121,7 +119,7 @@ def _position(payload: Payload) -> tuple[int, int, str]:
 
 def _mark(before: int, after: int, known: Mapping[int, Payload]) -> str:
     """Return a hash of the points before and after, and of their texts."""
-    around: Sequence[object] = [each and (each, known[each]["chunk_hash"]) for each in (before, after)]
+    around = [(each, known[each]["chunk_hash"]) if each else None for each in (before, after)]
     return hashlib.blake2b(repr(around).encode(), digest_size=8).hexdigest()
 
 
