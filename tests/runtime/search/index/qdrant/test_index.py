@@ -27,7 +27,7 @@ from runtime.search.errors import IndexFailed
 from runtime.search.index import open_index
 from runtime.search.index.index import Index
 from runtime.search.index.qdrant.point import INDEXED, key_of
-from tests.lanes import examples, repeated
+from tests.lanes import EFFORT, LONG, examples
 from tests.runtime.search.index.entries import (
     DIMENSION,
     TOKEN_BITS,
@@ -47,6 +47,7 @@ from tests.runtime.search.index.qdrant.qdrant_server import QdrantServer
 from tests.runtime.search.index.test_model import compare, compare_neighbours, take
 
 NAME = "notes_1a2b3c4d"
+ROUNDS = 5 if EFFORT > 1 else 2
 
 
 @pytest.fixture
@@ -132,12 +133,12 @@ async def test_what_is_forgotten_is_gone_from_the_server(index: Index, server: Q
     assert not await server.local.collection_exists(NAME)
 
 
-@repeated("rounds", 1, 5)
+@LONG
 async def test_a_process_that_is_killed_leaves_what_the_next_one_can_go_on_with(
-    server: QdrantServer, tmp_path: Path, rounds: int
+    server: QdrantServer, tmp_path: Path
 ) -> None:
     chance = random.Random(7)
-    for _ in range(rounds):
+    for _ in range(ROUNDS):
         worker = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "tests.runtime.search.index.worker", "qdrant", tmp_path / "memory.db", server.url),
             *("5000", "a", "b", "c"), stdout=subprocess.PIPE,
