@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from runtime.errors import SymbiontError
@@ -35,10 +34,6 @@ class Document:
     def fragment(self, number: int) -> str:
         """Return the fragment that identifies the passage `number`, counted from 1, in the document's URI."""
         return f"#{self.numbered}={number}" if self.numbered else ""
-
-
-Read = Callable[[bytes, "str | None"], Document]
-"""Takes the bytes of a file, and the encoding to use if it declares none and is not UTF-8. Raises Unreadable."""
 
 
 def whole(text: str, title: str | None = None) -> Document:

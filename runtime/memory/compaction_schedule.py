@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final
 
@@ -61,7 +61,7 @@ class Compactor:
     async def _compact(self, memory: OpenMemory) -> None:
         now = self._clock.now()
         flushed = deleted = failed = 0
-        async for agent in _agents(memory):
+        for agent in await _agents(memory):
             try:
                 done = await memory.compact(agent, utc(now))
             except FsyncFailed:
@@ -86,16 +86,14 @@ class Compactor:
             log.warning("compaction_times_not_saved", reason=error.strerror)
 
 
-async def _agents(memory: OpenMemory) -> AsyncIterator[str]:
+async def _agents(memory: OpenMemory) -> tuple[str, ...]:
     try:
-        agents = await memory.store.agents()
+        return await memory.store.agents()
     except FsyncFailed:
         raise
     except StoreError as error:
         log.error("compaction_failed", memory=memory.name, reason=error.line())
-        return
-    for agent in agents:
-        yield agent
+        return ()
 
 
 def _last_moment(identity: str, now: float) -> float:

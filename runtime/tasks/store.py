@@ -15,10 +15,21 @@ from runtime.errors import NotFound
 from runtime.memory.item import well_formed
 from runtime.memory.redaction.redact import redact
 from runtime.search.entry import ALL_SUBJECTS, WantedSubject
-from runtime.tasks.errors import OK, BulkRefused
 from runtime.tasks.rate import PER_HOUR
 from runtime.tasks.rows import CHANGE_COLUMNS, TaskRows, of_subject
-from runtime.tasks.task import MOST_TAGS, Actor, Due, Priority, Status, Task, TaskChange, TaskFilter, TaskPage
+from runtime.tasks.task import (
+    MOST_TAGS,
+    OK,
+    Actor,
+    BulkRefused,
+    Due,
+    Priority,
+    Status,
+    Task,
+    TaskChange,
+    TaskFilter,
+    TaskPage,
+)
 from runtime.tasks.writing import TaskTransaction
 
 Result = TypeVar("Result")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Final, Literal, NamedTuple, get_args
 
+from runtime.errors import UsageError
 from runtime.search.entry import ALL_SUBJECTS, WantedSubject
 
 Status = Literal["pending", "in_progress", "completed", "cancelled"]
@@ -132,3 +134,20 @@ class TaskChange(NamedTuple):
     run_id: str | None
     created_at: int
     changes: list[FieldChange]
+
+
+OK: Final = "ok"
+"""The result of a task that can be changed."""
+
+
+class BulkRefused(UsageError):  # noqa: N818
+    """Some of several tasks cannot be changed, so none was. `results`: `OK` or the reason, by the id of each task."""
+
+    def __init__(self, results: Mapping[str, str]) -> None:
+        failed = [reason for reason in results.values() if reason != OK]
+        reasons = "; ".join(dict.fromkeys(failed))
+        super().__init__(
+            f"{len(failed)} of {len(results)} tasks cannot be changed, so none was: {reasons}",
+            hint="call it again without them; `results` has the reason for each",
+        )
+        self.results = results

@@ -16,7 +16,7 @@ from runtime.models.budgets.limits import BudgetExceeded
 from runtime.search.errors import EmbeddingMismatch, IndexFailed
 from runtime.switches import SwitchedOff
 from runtime.tables.errors import QuotaExceeded, TablesUnavailable
-from runtime.tasks.errors import BulkRefused
+from runtime.tasks.task import BulkRefused
 from runtime.tool_servers.errors import CallUncertain, ServerAway
 from runtime.tools.tool import Tool, WrongParameters
 

@@ -39,9 +39,11 @@ async def open_indexer(
     options: Mapping[str, object] | None = None,
     *,
     database: Database | None = None,
+    problem: str | None = None,
 ) -> Indexer:
     """Open the index over a store, with its file in `folder`. None: nothing is searched, so an empty index in memory is
-    enough. `database`: the root's, which distinguishes stores of the same path on a server.
+    enough. `database`: the root's, which distinguishes stores of the same path on a server. `problem`: why
+    this is not the declared index.
 
     The file is sealed if the store is. If the file cannot be created, the index is kept in memory; if the declared
     index lacks its packages or key, the default one is used. Both are reported as a problem.
@@ -59,7 +61,7 @@ async def open_indexer(
         is_new = not file.exists()
         index = await open_index(choice, file, given, name=name, key=key)
         await _report(store, file, is_new=is_new)
-        return Indexer(store, index, clock)
+        return Indexer(store, index, clock, problem=problem)
     except IndexFailed as error:
         reason = error.line()
     except OSError as error:
@@ -69,13 +71,7 @@ async def open_indexer(
             raise
         log.error("index_replaced_by_default", reason=error.line())
         problem = f"the index is the default one: {error.line()}"
-        try:
-            file = index_file(store, folder)
-            if len(keys) > 1:
-                await asyncio.to_thread(_reseal, file, keys)
-            return Indexer(store, await open_index(None, file, {}, key=key), clock, problem=problem)
-        except IndexFailed as failed:
-            reason, choice, given = failed.line(), None, {}
+        return await open_indexer(store, None, folder, clock, database=database, problem=problem)
     log.error("index_kept_in_memory", reason=reason)
     problem = f"the index is only in memory until the next start: {reason}"
     return Indexer(store, await open_index(choice, None, given, name=name), clock, problem=problem)

@@ -15,13 +15,13 @@ from runtime.identity.user_settings import read_settings
 from runtime.memory.item import tag_form
 from runtime.tasks import task as stored
 from runtime.tasks.due import read_due, shown
-from runtime.tasks.errors import OK
 from runtime.tasks.store import TaskStore
 from runtime.tasks.task import (
     LONGEST_DESCRIPTION,
     LONGEST_TAG,
     LONGEST_TITLE,
     MOST_TAGS,
+    OK,
     Actor,
     Due,
     Priority,

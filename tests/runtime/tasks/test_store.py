@@ -10,9 +10,8 @@ from runtime.errors import NotFound, RateLimited
 from runtime.identity import users
 from runtime.search.entry import ALL_SUBJECTS, WantedSubject
 from runtime.tasks import writing
-from runtime.tasks.errors import BulkRefused
 from runtime.tasks.store import TaskStore
-from runtime.tasks.task import Actor, Due, Task, TaskFilter
+from runtime.tasks.task import Actor, BulkRefused, Due, Task, TaskFilter
 from runtime.tasks.urgent import UrgentTasks
 from runtime.threads.step import Superseded
 from tests.clocks import ManualClock

@@ -16,9 +16,9 @@ from typing import Any
 
 from runtime.memory.errors import StoreError
 from runtime.memory.files.folder import Folder
-from runtime.memory.item import Item, MemoryType, rfc3339
+from runtime.memory.item import Item, rfc3339
 from runtime.memory.records.files.name_index import RecordNameIndex, digest_of
-from runtime.memory.records.files.record import DamagedRecord, decode, type_of
+from runtime.memory.records.files.record import MEMORY_TYPES, DamagedRecord, decode, type_of
 from runtime.memory.store_types import Scan
 
 NAME = "index.json"
@@ -26,9 +26,6 @@ TABLES = ("by_tag", "by_type", "by_session")
 
 _Known = Mapping[str, tuple[str, ...]]
 """The keys of one record in each table of an index."""
-_KINDS: Mapping[str, MemoryType] = {
-    "pattern": "semantic", "fact": "semantic", "procedure": "procedural", "episode": "episodic"
-}  # fmt: skip
 
 
 class FolderIndex:
@@ -142,7 +139,7 @@ def named_by(index: Mapping[str, Any], wanted: Scan) -> set[str] | None:
     if wanted.tags_any:
         sets.append({known for tag in wanted.tags_any for known in index["by_tag"].get(tag, ())})
     if wanted.memory_type is not None:
-        types = [name for name, kind in _KINDS.items() if kind == wanted.memory_type]
+        types = [name for name, kind in MEMORY_TYPES.items() if kind == wanted.memory_type]
         sets.append({known for name in types for known in index["by_type"].get(name, ())})
     if not sets:
         return None

@@ -17,7 +17,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 from pydantic import ValidationError
 
-from runtime.memory.item import PATTERN, Item, Provenance, idempotency_key, rfc3339
+from runtime.memory.item import PATTERN, Item, MemoryType, Provenance, idempotency_key, rfc3339
 
 STATUS = ("store_location", "remote_store_attempted", "remote_store_error")
 UNSIGNED = frozenset({"checksum", *STATUS})
@@ -33,7 +33,12 @@ _NAME = re.compile(
 )
 _DELIVERIES = uuid5(NAMESPACE_URL, "urn:symbiont:records")
 _TYPES = {"semantic": "fact", "procedural": "procedure", "episodic": "episode"}
-_MEMORY_TYPES = {"pattern": "semantic", "fact": "semantic", "procedure": "procedural", "episode": "episodic"}
+MEMORY_TYPES: Mapping[str, MemoryType] = {
+    "pattern": "semantic",
+    "fact": "semantic",
+    "procedure": "procedural",
+    "episode": "episodic",
+}
 
 
 class DamagedRecord(Exception):  # noqa: N818 - it says what is the case
@@ -211,7 +216,7 @@ def _item(fields: Mapping[str, Any], agent_id: str) -> Item:
             "project_id": fields.get("project_id"),
             "agent_id": agent_id,
             "user_id": "owner" if fields.get("user_id") is None else fields["user_id"],
-            "memory_type": fields.get("memory_type") or _MEMORY_TYPES[fields["type"]],
+            "memory_type": fields.get("memory_type") or MEMORY_TYPES[fields["type"]],
             "timestamp": when if when.tzinfo is not None else when.replace(tzinfo=UTC),
             "source_uri": fields.get("source_uri"),
             "other_sources": fields.get("other_sources") or (),

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pydantic import ValidationError
-
 from dslc.blocks.memory import Memory
 from dslc.blocks.variant import Variant
 from runtime.clock import Clock
 from runtime.errors import UsageError
+from runtime.memory import check_options
 from runtime.memory.records.remotes import REMOTES
 from runtime.memory.records.remotes.remote import Remote, RemoteOff
 from runtime.secrets.secret import Secret
@@ -21,13 +20,7 @@ def check(memory: Memory) -> None:
     row = REMOTES.get(remote.name)
     if row is None:
         raise UsageError(f"there is no remote {remote.name}", hint=f"there are {', '.join(sorted(REMOTES))}")
-    try:
-        row.options.model_validate(dict(remote.options))
-    except ValidationError as error:
-        raise UsageError(
-            f"the memory {memory.name} gives the remote {remote.name} options it does not take",
-            hint=", ".join(".".join(map(str, problem["loc"])) for problem in error.errors(include_input=False)),
-        ) from None
+    check_options(row, remote.options, f"the memory {memory.name} gives the remote {remote.name}")
 
 
 def opened(choice: Variant | None, clock: Clock) -> tuple[Remote | None, str | None]:
