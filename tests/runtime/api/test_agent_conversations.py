@@ -14,6 +14,7 @@ from runtime.threads.content import TextPart
 from runtime.threads.summaries import NewSummary, Summaries
 from runtime.threads.thread import Threads
 from runtime.tools.conversations import items
+from tests.cases import each_case
 from tests.runtime.api.agents import CONVERSATION, said, talked, with_agents
 from tests.runtime.api.app import App, told
 from tests.runtime.webhooks.candidates import rows
@@ -121,10 +122,11 @@ async def test_each_kind_of_message_is_an_item_of_the_responses_api(app: App) ->
     ]
 
 
-@pytest.mark.parametrize("order", ["asc", "desc"])
-@pytest.mark.parametrize("limit", [1, 2, 5])
+@each_case("order", ["asc", "desc"])
+@each_case("limit", [1, 2, 5])
 async def test_pages_have_each_item_once_even_while_items_are_deleted(order: str, limit: int, app: App) -> None:
-    token, ada = await app.token("ada"), await app.user("ada")
+    name = f"ada-{order}-{limit}"
+    token, ada = await app.token(name), await app.user(name)
     thread, _ = await talked(app, ada, new=[*CONVERSATION, *(said("user", TextPart(str(n))) for n in range(9))])
     everything = [item["id"] for item in (await page(app, token, thread.id))["data"]]
     found: list[str] = []

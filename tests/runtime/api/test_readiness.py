@@ -27,6 +27,7 @@ from runtime.models.model import ModelRefused, ModelUnavailable
 from runtime.search import embedding
 from runtime.search.errors import IndexFailed
 from runtime.switches import ALL_ON
+from tests.cases import each_case
 from tests.clocks import ManualClock
 from tests.conftest import KEY
 from tests.databases import with_keys
@@ -118,7 +119,7 @@ async def test_an_index_that_cannot_be_read_is_red(app: Looked, monkeypatch: pyt
     assert "look at the disk" in text
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("free", "level"), [(LITTLE_ROOM, "GREEN"), (LITTLE_ROOM - 1, "YELLOW"), (NO_ROOM, "YELLOW"), (NO_ROOM - 1, "RED")]
 )
 async def test_a_disk_with_little_room_is_said_before_writes_fail(
