@@ -171,8 +171,9 @@ A_WRONG_PARAMETER_IS_CASES = [
 
 
 async def test_a_wrong_parameter_is_named(app: App) -> None:
+    token = await app.token()
     for path, query, said in A_WRONG_PARAMETER_IS_CASES:
-        refused(await app.ask(await app.token(), "GET", f"/v1/memory{path}", query=query), 422, said)
+        refused(await app.ask(token, "GET", f"/v1/memory{path}", query=query), 422, said)
 
 
 async def test_a_time_that_no_cursor_has_is_refused(app: App) -> None:

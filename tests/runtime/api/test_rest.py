@@ -165,8 +165,8 @@ A_TOKEN_THAT_IS_CASES = [
 
 @SHARED
 async def test_a_token_that_is_not_sent_as_it_should_be_is_none(any_app: App) -> None:
+    token = await any_app.token()
     for lines in A_TOKEN_THAT_IS_CASES:
-        token = await any_app.token()
         sent = [line.format(token=token) for line in lines]
         is_problem(await any_app.ask(None, "GET", "/v1/webhooks", authorization=sent), 401, "unauthorized")
         good = await any_app.ask(None, "GET", "/v1/webhooks", authorization=[f"bearer {token}"])
@@ -283,8 +283,9 @@ A_WRONG_QUERY_IS_CASES = [
 
 @SHARED
 async def test_a_wrong_query_is_refused(any_app: App) -> None:
+    token = await any_app.token()
     for query, status, kind in A_WRONG_QUERY_IS_CASES:
-        is_problem(await any_app.ask(await any_app.token(), "GET", "/v1/webhooks", query=query), status, kind)
+        is_problem(await any_app.ask(token, "GET", "/v1/webhooks", query=query), status, kind)
 
 
 A_WRONG_BODY_IS_CASES = [
@@ -320,8 +321,8 @@ A_WRONG_BODY_IS_CASES = [
 
 @SHARED
 async def test_a_wrong_body_is_refused_and_makes_nothing(any_app: App) -> None:
+    token = await any_app.token("dan")
     for raw, status, kind in A_WRONG_BODY_IS_CASES:
-        token = await any_app.token()
         is_problem(await any_app.ask(token, "POST", "/v1/webhooks", raw=raw), status, kind)
         assert told(await any_app.ask(token, "GET", "/v1/webhooks"))["webhooks"] == []
 
@@ -371,8 +372,9 @@ ANOTHER_METHOD_IS_TOLD_CASES = [
 
 @SHARED
 async def test_another_method_is_told_which_there_are(any_app: App) -> None:
+    token = await any_app.token()
     for method, path, allow in ANOTHER_METHOD_IS_TOLD_CASES:
-        reply = await any_app.ask(await any_app.token(), method, path)
+        reply = await any_app.ask(token, method, path)
         is_problem(reply, 405, "method_not_allowed")
         assert dict(reply.headers)["Allow"] == allow
 
@@ -397,8 +399,9 @@ A_PATH_IS_SERVED_CASES = [
 
 @SHARED
 async def test_a_path_is_served_only_as_it_is_written(any_app: App) -> None:
+    token = await any_app.token()
     for path in A_PATH_IS_SERVED_CASES:
-        is_problem(await any_app.ask(await any_app.token(), "GET", path), 404, "not_found")
+        is_problem(await any_app.ask(token, "GET", path), 404, "not_found")
 
 
 async def test_a_user_has_a_hundred_webhooks_at_most(app: App) -> None:
