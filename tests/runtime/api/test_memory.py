@@ -119,7 +119,7 @@ async def test_an_admin_sees_and_writes_everybodys(app: App) -> None:
     assert stats["memories"][0]["embedding"] == "hashing"
 
 
-async def test_an_unknown_agent_is_answered_with_the_nearest_name(app: App) -> None:
+async def test_an_unknown_agent_or_memory_is_answered_with_the_nearest_name(app: App) -> None:
     token = await app.token("ada", "write")
     asked: tuple[tuple[str, str, str, Any], ...] = (
         ("GET", "search", "agent=revewer&query=x", None),
@@ -129,6 +129,8 @@ async def test_an_unknown_agent_is_answered_with_the_nearest_name(app: App) -> N
     for method, path, query, body in asked:
         reply = await app.ask(token, method, f"/v1/memory/{path}", body, query=query)
         refused(reply, 404, "no agent is called 'revewer'", "did you mean reviewer?")
+    reply = await app.ask(token, "GET", "/v1/memory/items", query="agent=reviewer&memory=note")
+    refused(reply, 404, "no memory is called 'note'", "did you mean notes?")
 
 
 async def test_an_agent_that_only_others_items_know_of_is_not_there(app: App) -> None:
@@ -143,11 +145,6 @@ async def test_an_agent_that_only_others_items_know_of_is_not_there(app: App) ->
         assert "hidden-agent?" not in reply.body.decode()
         refused(reply, 404)
     assert (await get(app, admin, "/items", agent="hidden-agent"))["items"][0]["text"] == SECRETIVE
-
-
-async def test_an_unknown_memory_is_answered_with_the_nearest_name(app: App) -> None:
-    reply = await app.ask(await app.token(), "GET", "/v1/memory/items", query="agent=reviewer&memory=note")
-    refused(reply, 404, "no memory is called 'note'", "did you mean notes?")
 
 
 A_WRONG_PARAMETER_IS_CASES = [
@@ -202,19 +199,14 @@ async def test_an_item_of_ten_megabytes_is_refused_with_what_is_allowed(app: App
     assert large["outcome"] == "stored"
 
 
-async def test_an_empty_text_is_nothing_to_remember(app: App) -> None:
+async def test_neither_an_empty_text_nor_the_key_of_a_delivery_is_written(app: App) -> None:
     token = await app.token()
-    for text in ("", " \n"):
-        refused(
-            await app.ask(token, "POST", "/v1/memory/items", {"agent": "reviewer", "text": text}),
-            422,
-            "the text is empty",
-        )
-
-
-async def test_nobody_writes_under_the_key_of_a_delivery(app: App) -> None:
-    body = {"agent": "reviewer", "text": "x", "source_uri": "symbiont:delivery/1"}
-    refused(await app.ask(await app.token(), "POST", "/v1/memory/items", body), 422, "source_uri")
+    for body, said in (
+        ({"text": ""}, "the text is empty"),
+        ({"text": " \n"}, "the text is empty"),
+        ({"text": "x", "source_uri": "symbiont:delivery/1"}, "source_uri"),
+    ):
+        refused(await app.ask(token, "POST", "/v1/memory/items", {"agent": "reviewer", **body}), 422, said)
 
 
 async def test_a_dry_run_shows_what_would_be_stored_without_secrets_and_writes_nothing(app: App) -> None:
