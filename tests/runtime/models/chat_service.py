@@ -11,6 +11,8 @@ from typing import Any
 
 from aiohttp import web
 
+from tests.runtime.outbound.https import serving as answering
+
 SAID = "The deploy failed on a full disk; Ada freed it."
 
 Answer = Callable[["ChatService", web.BaseRequest], Awaitable[web.StreamResponse]]
@@ -90,12 +92,5 @@ async def never(_service: ChatService, _request: web.BaseRequest) -> web.StreamR
 async def chat_service() -> AsyncIterator[ChatService]:
     """Start a service on a free local port."""
     service = ChatService()
-    runner = web.ServerRunner(web.Server(service.handle), shutdown_timeout=0.1)
-    await runner.setup()
-    site = web.TCPSite(runner, "localhost", 0)
-    await site.start()
-    service.port = runner.addresses[0][1]
-    try:
+    async with answering(service.handle) as service.port:
         yield service
-    finally:
-        await runner.cleanup()

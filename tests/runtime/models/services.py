@@ -15,6 +15,7 @@ from aiohttp import web
 
 from tests.runtime.models.provider_wires import PROVIDERS
 from tests.runtime.models.wires import OWN, Said, Wire
+from tests.runtime.outbound.https import serving as answering
 
 WIRES = {**OWN, **PROVIDERS}
 PATHS = {kind: wire.base + wire.path for kind, wire in OWN.items()}
@@ -221,12 +222,5 @@ async def _streamed(question: Question, parts: list[bytes]) -> web.StreamRespons
 async def serving(kind: str) -> AsyncIterator[Service]:
     """Start a service on a free local port."""
     service = Service(kind)
-    runner = web.ServerRunner(web.Server(service.handle), shutdown_timeout=0.1)
-    await runner.setup()
-    site = web.TCPSite(runner, "localhost", 0)
-    await site.start()
-    service.port = runner.addresses[0][1]
-    try:
+    async with answering(service.handle) as service.port:
         yield service
-    finally:
-        await runner.cleanup()

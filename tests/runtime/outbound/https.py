@@ -1,4 +1,4 @@
-"""A real local HTTPS server, with a certificate of its own authority."""
+"""Real local servers, also with a certificate of their own authority."""
 
 from __future__ import annotations
 
@@ -38,12 +38,15 @@ def authority(folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
 
 @asynccontextmanager
 async def serving(
-    context: ssl.SSLContext, handle: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+    handle: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]],
+    tls: ssl.SSLContext | None = None,
+    *,
+    host: str = "localhost",
 ) -> AsyncIterator[int]:
-    """Answer every request with `handle`; yield the port."""
+    """Answer every request with `handle` on a free port of `host`; yield the port."""
     runner = web.ServerRunner(web.Server(handle), shutdown_timeout=0.1)
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
+    site = web.TCPSite(runner, host, 0, ssl_context=tls)
     await site.start()
     try:
         yield runner.addresses[0][1]

@@ -18,6 +18,7 @@ from runtime.outbound.http import CallFailed, HttpCaller
 from runtime.outbound.retry import LONGEST_WAIT_SECONDS
 from tests.clocks import START, ManualClock, until
 from tests.runtime.outbound.https import authority
+from tests.runtime.outbound.https import serving as answering
 
 KEY = "sk-" + "Zr4Tq8Lw2Yp6Vd0Hs3Kf"
 Handle = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
@@ -69,15 +70,9 @@ class Server:
 @asynccontextmanager
 async def serving(*answers: web.Response | Handle, tls: ssl.SSLContext | None = None) -> AsyncIterator[Server]:
     server = Server(*answers)
-    runner = web.ServerRunner(web.Server(server.handle), shutdown_timeout=0.1)
-    await runner.setup()
-    site = web.TCPSite(runner, "localhost", 0, ssl_context=tls)
-    await site.start()
-    server.url = f"{'http' if tls is None else 'https'}://localhost:{runner.addresses[0][1]}/v1/thing?key={KEY}"
-    try:
+    async with answering(server.handle, tls) as port:
+        server.url = f"{'http' if tls is None else 'https'}://localhost:{port}/v1/thing?key={KEY}"
         yield server
-    finally:
-        await runner.cleanup()
 
 
 def said(body: Any, status: int = 200, **headers: str) -> web.Response:

@@ -77,7 +77,7 @@ class Sender:
 async def sender(clock: ManualClock, tmp_path: Path) -> AsyncIterator[Sender]:
     server, client = authority(tmp_path)
     sender = Sender(clock, client)
-    async with serving(server, sender.handle) as port:
+    async with serving(sender.handle, server, host="127.0.0.1") as port:
         sender.port = port
         yield sender
     await sender.store.close()

@@ -12,6 +12,8 @@ from typing import Any
 
 from aiohttp import web
 
+from tests.runtime.outbound.https import serving as answering
+
 DIMENSION = 12
 
 Answer = Callable[["Service", list[str]], Awaitable[web.StreamResponse]]
@@ -110,12 +112,5 @@ async def never(_service: Service, _texts: list[str]) -> web.StreamResponse:
 async def serving(kind: str, tls: Any = None) -> AsyncIterator[Service]:
     """Start a service on a free local port."""
     service = Service(kind, scheme="https" if tls is not None else "http")
-    runner = web.ServerRunner(web.Server(service.handle), shutdown_timeout=0.1)
-    await runner.setup()
-    site = web.TCPSite(runner, "localhost", 0, ssl_context=tls)
-    await site.start()
-    service.port = runner.addresses[0][1]
-    try:
+    async with answering(service.handle, tls) as service.port:
         yield service
-    finally:
-        await runner.cleanup()
