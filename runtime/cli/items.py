@@ -91,39 +91,43 @@ print_item = Fields(
 class DeletionFailed(NamedTuple):
     """An id, and the reason why what it names was not deleted."""
 
-    memory_id: str
+    id: str
     message: str
 
 
-def forget_each(
+def delete_each(
     client: RootClient,
     tool: str,
-    memory_ids: Iterable[str],
+    parameter: str,
+    ids: Iterable[str],
     *,
+    noun: str,
     as_json: bool,
+    user: str | None = None,
     failed: Sequence[DeletionFailed] = (),
     **given: Any,
 ) -> None:
-    """Delete the items with these ids by calling `tool`, and print the results.
+    """Delete what these ids name by calling `tool` with each as `parameter`, and print the results.
 
-    An item that cannot be deleted is reported, like those in `failed`; the others are deleted, and the exit code is 1.
-    Raises SymbiontError if there is only one.
+    What cannot be deleted is reported, like those in `failed`; the others are deleted, and the exit code is 1. Raises
+    SymbiontError if there is only one.
     """
-    ids = tuple(dict.fromkeys(memory_ids))
+    ids = tuple(dict.fromkeys(ids))
     done: list[dict[str, Any]] = []
     failed = list(failed)
     for each in ids:
         try:
-            done.append(client.call(tool, {"memory_id": each, **given}, progress=no_progress))
+            done.append(client.call(tool, {parameter: each, **given}, user=user, progress=no_progress))
         except SymbiontError as error:
             if len(ids) == 1 and not failed:
                 raise
             failed.append(DeletionFailed(each, error.line()))
     if as_json:
-        echo_json({"forgotten": done, "failed": [refused._asdict() for refused in failed]})
+        wrong = [{parameter: refused.id, "message": refused.message} for refused in failed]
+        echo_json({"deleted": done, "failed": wrong})
     else:
         for refused in failed:
-            echo(refused.message, fg="red", err=True)
-        echo(f"deleted {counted(len(done), 'item')}")
+            echo(f"{refused.id}: {refused.message}", fg="red", err=True)
+        echo(f"deleted {counted(len(done), noun)}")
     if failed:
         sys.exit(1)

@@ -9,9 +9,10 @@ from typing import Any
 import click
 
 from runtime.cli.client import call, find_root
-from runtime.cli.terminal.output import json_option, print_table, root_option
+from runtime.cli.terminal.output import json_option, root_option
 from runtime.cli.terminal.progress import no_progress
 from runtime.cli.terminal.screen import echo_json
+from runtime.cli.tool_command import Rows
 from runtime.errors import SymbiontError
 
 
@@ -27,8 +28,7 @@ def readiness(root: Path | None, as_json: bool) -> None:
     if as_json:
         echo_json(answer)
     else:
-        rows = [(row["status"], row["check"], row["text"]) for row in answer["checks"]]
-        print_table(("status", "check", "what was found"), rows, empty="")
+        Rows("checks", {"status": "status", "check": "check", "what was found": "text"}, empty="")(answer)
     if not answer["ready"]:
         sys.exit(1)
 

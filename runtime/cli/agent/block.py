@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import tempfile
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -10,10 +12,9 @@ from typing import Any
 
 import click
 
-from runtime.cli.agent.editor import edited_text, kept_text
 from runtime.cli.client import RootClient, find_root
 from runtime.cli.terminal.input import text_or_file
-from runtime.cli.terminal.output import F, json_option, root_option, subject_option, user_option
+from runtime.cli.terminal.output import F, beginning, json_option, root_option, subject_option, user_option
 from runtime.cli.terminal.screen import echo, echo_json, echo_text
 from runtime.cli.tool_command import Rows, Sentence, tool_command
 from runtime.errors import SymbiontError, UsageError
@@ -114,14 +115,35 @@ def _in_editor(client: RootClient, named: Mapping[str, Any], version: int | None
     if not sys.stdin.isatty():
         raise UsageError("standard input is not a terminal", hint="give the text with --value")
     shown = client.call("agent_block_show", named)
-    text = edited_text(shown["value"])
+    text = _edited(shown["value"])
     newest = shown["version"] if version is None else version
     try:
         return client.call("agent_block_edit", {**named, "value": text, "version": newest})
     except SymbiontError as error:
         if text != shown["value"]:
-            echo(f"symbi: your text is kept in {kept_text(text)}", err=True)
+            echo(f"symbi: your text is kept in {_kept(text)}", err=True)
         raise error
+
+
+def _edited(text: str) -> str:
+    """Open $VISUAL or $EDITOR with `text` and return the new text; `text` if it was not saved. Raises UsageError if
+    the editor cannot be run or fails."""
+    try:
+        edited = click.edit(text, extension=".md")
+    except click.ClickException as error:
+        raise UsageError(error.message, hint="set EDITOR, or give the text with --value") from None
+    if edited is None:
+        return text
+    # An editor ends the last line, which the text may not do.
+    return edited if text.endswith("\n") else edited.removesuffix("\n")
+
+
+def _kept(text: str) -> str:
+    """Write `text` to a new file that only its owner can read, and return the path."""
+    descriptor, path = tempfile.mkstemp(prefix="symbi-", suffix=".md")
+    with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:
+        file.write(text)
+    return path
 
 
 _command(
@@ -139,7 +161,7 @@ _command(
             "when": "created_at",
             "by": "changed_by",
             "run": "run_id",
-            "text": lambda row: " ".join(row["value"][:400].split())[:200],
+            "text": lambda row: beginning(row["value"], 200),
         },
         empty="There are no versions.",
     ),

@@ -11,14 +11,15 @@ import click
 
 from runtime.cli.client import RootClient, find_root
 from runtime.cli.terminal.input import text_or_file
-from runtime.cli.terminal.output import json_option, print_table, root_option, user_option
+from runtime.cli.terminal.output import beginning, json_option, print_table, root_option, user_option
 from runtime.cli.terminal.screen import echo, echo_json
 from runtime.cli.tool_command import tool_command
 from runtime.errors import UsageError
 from runtime.suggestions import unknown_name
 
 _PREFERENCES: Final = "preferences"
-_TRUTH: Final = {"true": True, "on": True, "false": False, "off": False}
+_TEXTS: Final = ("model", "system_prompt")
+_SETTINGS: Final = ("enabled", "model", "max_tokens", "compaction_threshold", "system_prompt", _PREFERENCES)
 _LINE: Final = 80
 """Characters of a value in the table."""
 
@@ -33,7 +34,7 @@ def config() -> None:
 
 
 def _print(answer: Mapping[str, Any]) -> None:
-    rows = [(name, _line(answer[name]), _source(answer, name)) for name in _READ]
+    rows = [(name, _line(answer[name]), _source(answer, name)) for name in _SETTINGS]
     print_table(("setting", "value", "from"), rows, empty="")
     for note in answer["notes"]:
         echo(note, fg="yellow", err=True)
@@ -82,10 +83,7 @@ def set_(agent: str, setting: str, value: str, user: str | None, root: Path | No
             own[name] = {**own.get(name, {}), preference: text}
         else:
             known = _known(setting)
-            try:
-                own[known] = _READ[known](text)
-            except UsageError as error:
-                raise UsageError(f"{known}: {error}", hint=error.hint) from None
+            own[known] = _read(known, text)
 
     _change(root, agent, user, change, as_json=as_json)
 
@@ -133,49 +131,21 @@ def _source(answer: Mapping[str, Any], name: str) -> str:
 
 
 def _line(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    line = " ".join(text.split()) or "-"
-    return line if len(line) <= _LINE else f"{line[:_LINE]}…"
+    return beginning(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), _LINE) or "-"
 
 
 def _known(setting: str) -> str:
-    if setting not in _READ:
-        raise unknown_name("setting", setting, _READ)
+    if setting not in _SETTINGS:
+        raise unknown_name("setting", setting, _SETTINGS)
     return setting
 
 
-def _truth(text: str) -> bool:
-    if text not in _TRUTH:
-        raise UsageError(f"{text!r} is not true or false")
-    return _TRUTH[text]
-
-
-def _number(kind: Callable[[str], float]) -> Callable[[str], float]:
-    def read(text: str) -> float:
-        try:
-            return kind(text)
-        except ValueError:
-            raise UsageError(f"{text!r} is not a number") from None
-
-    return read
-
-
-def _object(text: str) -> dict[str, Any]:
+def _read(setting: str, text: str) -> Any:
+    """Return the value of a setting. Raises UsageError."""
+    if setting in _TEXTS:
+        return text
     try:
-        value = json.loads(text)
-    except ValueError as error:
-        raise UsageError(f"not JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise UsageError("not a JSON object", hint='such as {"language": "Italian"}')
-    return value
-
-
-_READ: Final[Mapping[str, Callable[[str], Any]]] = {
-    "enabled": _truth,
-    "model": str,
-    "max_tokens": _number(int),
-    "compaction_threshold": _number(float),
-    "system_prompt": str,
-    _PREFERENCES: _object,
-}
-"""How the value of each setting is read."""
+        return json.loads(text)
+    except ValueError:
+        hint = """such as '{"language": "Italian"}'""" if setting == _PREFERENCES else None
+        raise UsageError(f"{setting}: {text!r} is no number, true, false or JSON object", hint=hint) from None

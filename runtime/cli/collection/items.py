@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from runtime.cli.client import RootClient, find_root
-from runtime.cli.items import forget_each, print_item, quoted, user_name
+from runtime.cli.items import delete_each, print_item, quoted, user_name
 from runtime.cli.terminal.output import confirm, counted, json_option, root_option
 from runtime.cli.terminal.progress import no_progress
 from runtime.cli.tool_command import tool_command
@@ -70,7 +70,7 @@ def forget(memory_id: tuple[str, ...], yes: bool, root: Path | None, as_json: bo
     with RootClient(find_root(root)) as client:
         if not yes:
             _confirm(client, memory_id)
-        forget_each(client, "forget", memory_id, as_json=as_json)
+        delete_each(client, "forget", "memory_id", memory_id, noun="item", as_json=as_json)
 
 
 def _confirm(client: RootClient, memory_ids: tuple[str, ...]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from runtime.cli.client import RootClient, find_root
-from runtime.cli.items import DeletionFailed, forget_each, quoted
+from runtime.cli.items import DeletionFailed, delete_each, quoted
 from runtime.cli.terminal.input import text_or_input
 from runtime.cli.terminal.output import confirm, counted, json_option, root_option
 from runtime.cli.terminal.progress import no_progress
@@ -73,7 +73,9 @@ def forget(memory_id: tuple[str, ...], yes: bool, memory: str | None, root: Path
         if items and not yes:
             _confirm(items)
         ids = [item["memory_id"] for item in items]
-        forget_each(client, "memory_forget", ids, as_json=as_json, failed=failed, memory=memory)
+        delete_each(
+            client, "memory_forget", "memory_id", ids, noun="item", as_json=as_json, failed=failed, memory=memory
+        )
 
 
 def _confirm(items: list[Mapping[str, Any]]) -> None:

@@ -94,16 +94,16 @@ def import_(
     with _opened(source) as file, RootClient(find_root(root)) as client, progress_bar("importing") as progress:
         size = os.fstat(file.fileno()).st_size if source != "-" else 0
         for batch in _batches(file, done.refuse):
-            items = [done.mapped(line.item) for line in batch.lines]
+            items = [done.mapped(line.item) for line in batch]
             answer = client.call("memory_import", {**asked, "items": items}, progress=no_progress)
             done.stored += answer["stored"]
             done.there += answer["there"]
-            for line, outcome in zip(batch.lines, answer["lines"], strict=True):
+            for line, outcome in zip(batch, answer["lines"], strict=True):
                 if outcome["outcome"] == "refused":
                     done.refuse(line.number, outcome["reason"])
                 else:
                     done.take(line.item, outcome["memory_id"])
-            progress("", batch.read, size)
+            progress("", batch[-1].read, size)
     if as_json:
         echo_json({"stored": done.stored, "there": done.there, "refused": done.refused})
     else:
@@ -165,47 +165,34 @@ def _opened(source: str) -> Iterator[BinaryIO]:
 
 
 class _Line(NamedTuple):
+    """An item, the number of its line, its bytes, and the number of bytes read from the file including it."""
+
     number: int
     item: dict[str, Any]
-
-
-class _Batch(NamedTuple):
-    """Lines that are sent at once, and the number of bytes read from the file so far."""
-
-    lines: list[_Line]
-    read: int
-
-
-def _batches(file: BinaryIO, refuse: Callable[[int, str], None]) -> Iterator[_Batch]:
-    """Yield the items of the file in batches; items that name other items come last, oldest first, because ids
-    may change."""
-    lines: list[_Line] = []
-    later: list[_ImportLine] = []
-    size = 0
-    for each in chain(_items(file, refuse, later), _oldest_first(later)):
-        lines.append(each.line)
-        size += each.size
-        if len(lines) == PAGE or size > LARGEST_BATCH:
-            yield _Batch(lines, each.read)
-            lines, size = [], 0
-    if lines:
-        yield _Batch(lines, each.read)
-
-
-class _ImportLine(NamedTuple):
-    """A line, its bytes, and the number of bytes read from the file including it."""
-
-    line: _Line
     size: int
     read: int
 
 
-def _oldest_first(lines: list[_ImportLine]) -> Iterator[_ImportLine]:
-    """Yield the lines by the times of their items; called when they are all there."""
-    yield from sorted(lines, key=lambda each: str(each.line.item.get("timestamp")))
+def _batches(file: BinaryIO, refuse: Callable[[int, str], None]) -> Iterator[list[_Line]]:
+    """Yield the items of the file in batches; items that name other items come last, oldest first, because ids
+    may change."""
+    lines: list[_Line] = []
+    later: list[_Line] = []
+
+    def last() -> Iterator[_Line]:
+        # Called when all are there.
+        yield from sorted(later, key=lambda each: str(each.item.get("timestamp")))
+
+    for each in chain(_items(file, refuse, later), last()):
+        lines.append(each)
+        if len(lines) == PAGE or sum(line.size for line in lines) > LARGEST_BATCH:
+            yield lines
+            lines = []
+    if lines:
+        yield lines
 
 
-def _items(file: BinaryIO, refuse: Callable[[int, str], None], later: list[_ImportLine]) -> Iterator[_ImportLine]:
+def _items(file: BinaryIO, refuse: Callable[[int, str], None], later: list[_Line]) -> Iterator[_Line]:
     """Yield the items of a file; items that name others are appended to `later`.
 
     A line that is not an item is refused; empty lines are skipped.
@@ -227,7 +214,7 @@ def _items(file: BinaryIO, refuse: Callable[[int, str], None], later: list[_Impo
             continue
         if item is None:
             continue
-        found = _ImportLine(_Line(number, item), len(raw), read)
+        found = _Line(number, item, len(raw), read)
         if any(item.get(name) for name in ("source_memory_ids", "replaces", "retracts")):
             later.append(found)
         else:

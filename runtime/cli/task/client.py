@@ -25,22 +25,22 @@ class TaskClient:
     """The tasks of one user of a root; a context manager. `user`: the name; None for the owner."""
 
     def __init__(self, root: Root, user: str | None) -> None:
-        self._client = RootClient(root)
+        self.root = RootClient(root)
         self._user = user
 
     def __enter__(self) -> Self:
-        self._client.__enter__()
+        self.root.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._client.__exit__(kind, error, traceback)
+        self.root.__exit__(kind, error, traceback)
 
     def call(self, name: str, parameters: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return the result of a tool or operation for the user. Raises SymbiontError."""
         # A search may load a model first.
-        return self._client.call(name, parameters, user=self._user, progress=no_progress)
+        return self.root.call(name, parameters, user=self._user, progress=no_progress)
 
     def ids(self, names: Sequence[str], subject: str | None = None) -> list[str]:
         """Return the ids of the tasks of these names, or else of a subject. Raises SymbiontError."""

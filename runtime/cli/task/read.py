@@ -12,7 +12,15 @@ import click
 
 from runtime.cli.client import find_root
 from runtime.cli.task.client import PRIORITIES, STATUSES, TaskClient, due_text, moment, short_ids, task_colour
-from runtime.cli.terminal.output import json_option, local_time, print_table, root_option, subject_option, user_option
+from runtime.cli.terminal.output import (
+    beginning,
+    json_option,
+    local_time,
+    print_table,
+    root_option,
+    subject_option,
+    user_option,
+)
 from runtime.cli.terminal.screen import echo, echo_json, echo_text, style
 from runtime.errors import UsageError
 from runtime.tasks.task import OPEN
@@ -183,8 +191,7 @@ def _value(change: Mapping[str, Any], which: str, zone: ZoneInfo | None) -> str:
         return "none"
     if change["field"] == "due_date":
         return moment(str(value), zone)
-    text = value if isinstance(value, str) else " ".join(value)
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    return beginning(value if isinstance(value, str) else " ".join(value), _LONGEST)
 
 
 _LONGEST: Final = 60

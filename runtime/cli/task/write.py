@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,12 +11,13 @@ from zoneinfo import ZoneInfo
 import click
 
 from runtime.cli.client import find_root
+from runtime.cli.items import delete_each
 from runtime.cli.task.client import PRIORITIES, STATUSES, TaskClient, due_text, short_ids
 from runtime.cli.task.due_dates import DueDate, read_due_date
 from runtime.cli.terminal.input import text_or_input
 from runtime.cli.terminal.output import confirm, counted, json_option, root_option, subject_option, user_option
 from runtime.cli.terminal.screen import echo, echo_json, one_line
-from runtime.errors import SymbiontError, UsageError
+from runtime.errors import UsageError
 
 _due_option = click.option(
     "--due", metavar="WHEN", help='When it is due: "tomorrow 9:00", "next friday", "in 3 days", 2026-12-01.'
@@ -150,8 +150,6 @@ def rm(
 
     A task that cannot be deleted is reported and the others are deleted; the exit code is then 1.
     """
-    deleted: list[str] = []
-    failed: list[dict[str, str]] = []
     with TaskClient(find_root(root), user) as client:
         ids = client.ids(names, subject)
         if not yes:
@@ -159,23 +157,7 @@ def rm(
             if len(ids) == 1:
                 what = f"“{one_line(client.call('task_show', {'task_id': ids[0]})['title'])}”"
             confirm(f"Delete {what}?", undone="nothing was deleted")
-        for each in ids:
-            try:
-                client.call("task_delete", {"task_id": each})
-            except SymbiontError as error:
-                if len(names) == 1:
-                    raise
-                failed.append({"task_id": each, "message": error.line()})
-            else:
-                deleted.append(each)
-    if as_json:
-        echo_json({"deleted": deleted, "failed": failed})
-    else:
-        for refused in failed:
-            echo(f"{refused['task_id']}: {refused['message']}", fg="red", err=True)
-        echo(f"deleted {counted(len(deleted), 'task')}")
-    if failed:
-        sys.exit(1)
+        delete_each(client.root, "task_delete", "task_id", ids, noun="task", as_json=as_json, user=user)
 
 
 def _read_due(text: str | None, zone: ZoneInfo | None) -> DueDate | None:

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import base64
-import json
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
-from runtime.cli.client import call, call_daemon, find_root
-from runtime.cli.terminal.output import WEBHOOKS, json_option, print_table, root_option
-from runtime.cli.terminal.screen import echo, echo_json
+from runtime.cli.client import call, find_root
+from runtime.cli.terminal.output import json_option, root_option
+from runtime.cli.terminal.screen import echo_json
+from runtime.cli.tool_command import Rows
 from runtime.cli.webhook.deliveries import deliveries, redeliver, show
-from runtime.cli.webhook.dynamic import create, delete, secret, update
+from runtime.cli.webhook.dynamic import create, delete, rotate, secret, update
 from runtime.cli.webhook.edit import add, remove
 from runtime.cli.webhook.explain import explain_options, show_explanation
 from runtime.cli.webhook.logs import logs
-from runtime.cli.webhook.post import post
+from runtime.cli.webhook.post import print_sent, send
 from runtime.cli.webhook.program_files import program_files
 from runtime.cli.webhook.providers import providers
-from runtime.cli.webhook.rotate import rotate
 from runtime.cli.webhook.trigger import trigger
 from runtime.daemon.process.root import locate, named
 from runtime.errors import UsageError
@@ -62,19 +62,26 @@ def list_(root: Path | None, as_json: bool) -> None:
     answer = _listed(root)
     if as_json:
         echo_json(answer)
-        return
-    rows = [
-        (
-            f"{row['title']} ({row['user']})" if row["title"] else row["name"],
-            row["path"],
-            row["provider"],
-            row["agent"] or "-",
-            "mounted" if row["mounted"] else "not mounted" if row["problem"] else "no daemon",
-            row["problem"] or row["secret"],
-        )
-        for row in answer["webhooks"]
-    ]
-    print_table(WEBHOOKS, rows, empty="There are no webhooks.")
+    else:
+        _ROWS(answer)
+
+
+def _state(row: Mapping[str, Any]) -> str:
+    return "mounted" if row["mounted"] else "not mounted" if row["problem"] else "no daemon"
+
+
+_ROWS = Rows(
+    "webhooks",
+    {
+        "webhook": lambda row: f"{row['title']} ({row['user']})" if row["title"] else row["name"],
+        "path": "path",
+        "provider": "provider",
+        "agent": "agent",
+        "state": _state,
+        "secret": lambda row: row["problem"] or row["secret"],
+    },
+    empty="There are no webhooks.",
+)
 
 
 def _listed(explicit_root: Path | None) -> dict[str, Any]:
@@ -122,16 +129,7 @@ def test(
         "event": event,
         "delivery_id": delivery_id,
     }
-    signed = call_daemon(find_root(root), "webhook_sign", parameters)
-    status, reason, answer = post(signed["url"], signed["headers"], base64.b64decode(signed["body"]), signed["query"])
-    if as_json:
-        echo_json({"url": signed["url"], "status": status, "answer": answer})
-    else:
-        echo(f"POST {signed['url']}  ({len(body):,} bytes, signed as {signed['provider']})")
-        echo(f"{status} {reason}", fg="green" if status < 300 else "red", bold=True)
-        echo(answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False))
-    if status >= 300:
-        sys.exit(1)
+    print_sent(send(find_root(root), parameters), as_json=as_json)
 
 
 def _payload(text: str) -> bytes:

@@ -1,14 +1,17 @@
-"""`symbi webhook create`, `update` and `delete`: webhooks that no file declares, of the owner or of any user."""
+"""`symbi webhook create`, `update`, `delete`, `secret` and `rotate`: webhooks that no file declares, new secrets."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import click
 
-from runtime.cli.terminal.screen import echo
+from runtime.cli.client import call, find_root
+from runtime.cli.terminal.output import json_option, root_option
+from runtime.cli.terminal.screen import echo, echo_json
 from runtime.cli.tool_command import Sentence, tool_command
 from runtime.errors import UsageError
 
@@ -51,7 +54,7 @@ create = tool_command(
 )
 
 
-def is_id(text: str) -> bool:
+def _is_id(text: str) -> bool:
     """Return True for the id of a webhook that was created through the API."""
     try:
         return str(UUID(text)) == text
@@ -60,7 +63,7 @@ def is_id(text: str) -> bool:
 
 
 def _with_id(given: dict[str, Any]) -> Mapping[str, Any]:
-    if not is_id(given["webhook_id"]):
+    if not _is_id(given["webhook_id"]):
         raise UsageError(
             f"{given['webhook_id']!r} is not the id of a webhook created through the API",
             hint="`symbi webhook list` shows it at the end of the path; `symbi webhook remove` is for declared ones",
@@ -110,3 +113,40 @@ secret = tool_command(
     read=_with_id,
     view=_print_secret,
 )
+
+
+@click.command(short_help="Give the webhook NAME a new secret.")
+@click.argument("name")
+@click.option(
+    "--overlap",
+    default="24h",
+    show_default=True,
+    metavar="DURATION",
+    help="How long the old secret stays valid, up to 30d.",
+)
+@root_option
+@json_option
+def rotate(name: str, overlap: str, root: Path | None, as_json: bool) -> None:
+    """Give the webhook NAME a new secret, if Symbiont generated its current one.
+
+    A running daemon accepts the new secret at once. It refuses the old one after the overlap; `--overlap 0s` ends the
+    old secret now.
+    """
+    if _is_id(name):
+        made = call(find_root(root), "webhook_rotate_secret", {"webhook_id": name, "overlap": overlap})
+        answer = {"webhooks": [name], "ended": None, **made}
+    else:
+        answer = {"secret": None, **call(find_root(root), "secret_rotate", {"name": name, "overlap": overlap})}
+    if as_json:
+        echo_json(answer)
+        return
+    until = answer["previous_secret_until"]
+    echo(f"{', '.join(answer['webhooks'])}: new secret generated")
+    if answer["secret"] is None:
+        echo(f"read it:  symbi secret show {answer['name']}")
+    else:
+        echo(f"secret    {answer['secret']}")
+        echo("the secret is not shown again", err=True)
+    echo("old one:  refused from now on" if until is None else f"old one:  valid until {until}")
+    if answer["ended"] is not None:
+        echo(f"the one before that was valid until {answer['ended']} and is refused now", fg="yellow", err=True)

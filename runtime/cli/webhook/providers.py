@@ -9,8 +9,9 @@ from typing import Any
 import click
 
 from dslc.blocks.values.quantity import format_duration
-from runtime.cli.terminal.output import json_option, print_table
-from runtime.cli.terminal.screen import echo, echo_json
+from runtime.cli.terminal.output import json_option
+from runtime.cli.terminal.screen import echo_json
+from runtime.cli.tool_command import Fields, Rows
 from runtime.errors import UsageError
 
 _LEFT_OUT = ("asana", "notion")
@@ -40,14 +41,11 @@ def providers(name: str | None, as_json: bool) -> None:
             _show(said)
         return
     every = [describe(PROVIDERS[each]) for each in sorted(PROVIDERS)]
+    answer = {"providers": [each._asdict() for each in every]}
     if as_json:
-        echo_json({"providers": [each._asdict() for each in every]})
-        return
-    rows = [
-        (each.name, each.title, each.proof, "-" if each.tolerance is None else format_duration(each.tolerance))
-        for each in every
-    ]
-    print_table(("provider", "sender", "proof", "time"), rows, empty="There are no providers.")
+        echo_json(answer)
+    else:
+        _ROWS(answer)
 
 
 def _hint(name: str, known: Mapping[str, str]) -> str:
@@ -63,26 +61,35 @@ def _hint(name: str, known: Mapping[str, str]) -> str:
     )
 
 
-def _show(said: dict[str, Any]) -> None:
-    tolerance = said["tolerance"] and format_duration(said["tolerance"])
-    lines = (
-        ("provider", said["name"]),
-        ("sender", said["title"]),
-        ("about", said["doc"]),
-        ("proof", said["proof"]),
-        ("in", _listed(said["places"]) or "the body"),
-        ("secret", said["secret"] or "none: the sender's keys are fetched"),
-        ("time", f"signed; valid for {tolerance} before and after" if tolerance else "not signed"),
-        ("event", said["event"] or "none"),
-        ("identified by", said["told_apart_by"] or "nothing: every request is a new delivery"),
-        ("body", f"at most {said['body_limit']}"),
-        ("handshake", said["handshake"] or "none"),
-        ("options", _listed(said["options"]) or "none"),
-        ("see", said["doc_url"] or "docs/providers.md"),
-    )
-    for label, text in lines:
-        echo(f"{label:15}{text}")
+def _duration(said: Mapping[str, Any]) -> str | None:
+    return None if said["tolerance"] is None else format_duration(said["tolerance"])
 
 
 def _listed(names: object) -> str:
     return ", ".join(f"`{name}`" for name in names) if isinstance(names, tuple) else ""
+
+
+_ROWS = Rows(
+    "providers",
+    {"provider": "name", "sender": "title", "proof": "proof", "time": _duration},
+    empty="There are no providers.",
+)
+_show = Fields(
+    {
+        "provider": "name",
+        "sender": "title",
+        "about": "doc",
+        "proof": "proof",
+        "in": lambda said: _listed(said["places"]) or "the body",
+        "secret": lambda said: said["secret"] or "none: the sender's keys are fetched",
+        "time": lambda said: (
+            f"signed; valid for {_duration(said)} before and after" if said["tolerance"] else "not signed"
+        ),
+        "event": lambda said: said["event"] or "none",
+        "identified by": lambda said: said["told_apart_by"] or "nothing: every request is a new delivery",
+        "body": lambda said: f"at most {said['body_limit']}",
+        "handshake": lambda said: said["handshake"] or "none",
+        "options": lambda said: _listed(said["options"]) or "none",
+        "see": lambda said: said["doc_url"] or "docs/providers.md",
+    }
+)

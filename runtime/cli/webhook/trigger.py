@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import sys
 import time
 from collections import Counter
@@ -13,10 +11,10 @@ from typing import Any
 
 import click
 
-from runtime.cli.client import call, call_daemon, find_root
+from runtime.cli.client import call, find_root
 from runtime.cli.terminal.output import json_option, print_table, root_option
 from runtime.cli.terminal.screen import counting_bar, echo, echo_json
-from runtime.cli.webhook.post import post
+from runtime.cli.webhook.post import print_sent, send
 from runtime.daemon.process.root import Root
 from runtime.errors import UsageError
 from runtime.suggestions import unknown_name
@@ -74,23 +72,8 @@ def trigger(
     if count > 1:
         _many(found, given, count, rate, as_json=as_json)
         return
-    sample, status, reason, answer = _send(found, given)
-    if as_json:
-        echo_json({"url": sample["url"], "event": sample["event"], "status": status, "answer": answer})
-    else:
-        size = len(base64.b64decode(sample["body"]))
-        echo(f"POST {sample['url']}  ({sample['event']}, {size:,} bytes, signed as {sample['provider']})")
-        if sample["made_up"]:
-            echo(f"there are no samples for {sample['provider']}: a generic body was sent", err=True)
-        echo(f"{status} {reason}", fg="green" if status < 300 else "red", bold=True)
-        echo(answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False))
-    if status >= 300:
-        sys.exit(1)
-
-
-def _send(root: Root, given: dict[str, Any]) -> tuple[dict[str, Any], int, str, Any]:
-    sample = call_daemon(root, "webhook_sign", given)
-    return sample, *post(sample["url"], sample["headers"], base64.b64decode(sample["body"]), sample["query"])
+    sent = send(found, given)
+    print_sent(sent, as_json=as_json, event=sent.signed["event"])
 
 
 def _many(root: Root, given: dict[str, Any], count: int, rate: float | None, *, as_json: bool) -> None:
@@ -101,7 +84,7 @@ def _many(root: Root, given: dict[str, Any], count: int, rate: float | None, *, 
         for number in range(count):
             if rate is not None:
                 time.sleep(max(0.0, begun + number / rate - time.monotonic()))
-            answers[_send(root, given)[1]] += 1
+            answers[send(root, given).status] += 1
             advance(1)
     if as_json:
         echo_json({"sent": count, "answers": {str(status): times for status, times in sorted(answers.items())}})

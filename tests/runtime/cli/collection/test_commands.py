@@ -155,7 +155,7 @@ def test_forgetting_asks_first_and_names_what_is_not_there(daemon: Daemon) -> No
     done = daemon.symbi("collection", "forget", first, second, "--yes", "--json")
     assert done.returncode == 1
     answer = json.loads(done.stdout)
-    assert [each["memory_id"] for each in answer["forgotten"]] == [second]
+    assert [each["memory_id"] for each in answer["deleted"]] == [second]
     assert [each["memory_id"] for each in answer["failed"]] == [first]
     refused(daemon.symbi("collection", "forget", first, "--yes"), 2, "no collection has an item")
     assert "Delete 2 items?" in terminal(daemon, "collection", "forget", first, second, typed="n\n")

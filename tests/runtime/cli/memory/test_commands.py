@@ -154,7 +154,7 @@ def test_what_cannot_be_forgotten_is_named_and_the_rest_is_forgotten(run: Symbi)
     done = run("memory", "forget", *same, nowhere, record, "--yes", "--json")
     refused(done, 1)
     answer = json.loads(done.stdout)
-    assert sorted(item["memory_id"] for item in answer["forgotten"]) == same
+    assert sorted(item["memory_id"] for item in answer["deleted"]) == same
     assert [each["memory_id"] for each in answer["failed"]] == [nowhere, record]
     assert "append-only" in answer["failed"][1]["message"]
     assert {item["text"] for item in json.loads(good(run("memory", "list", "--json")))["items"]} == {
