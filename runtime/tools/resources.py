@@ -27,10 +27,8 @@ from runtime.tools.collection.access import away, collection_memories, default_m
 from runtime.tools.collection.overview import (
     LOOK_SECONDS,
     READY,
-    dimension_of,
-    index_of,
+    SearchedBy,
     index_stats,
-    model_of,
     named,
     state_of,
 )
@@ -138,16 +136,14 @@ async def health(context: Context) -> Health:
     for memory in await collection_memories(context):
         whose = user_filter(context, None)
         seen = await index_stats(memory, user=whose)
-        silent = await _silent(memory)
+        silent, by = await _silent(memory), SearchedBy.of(memory)
         memories.append(
             MemoryHealth(
                 memory=memory.name,
                 default=memory.name == default,
-                embedding=EmbeddingHealth(
-                    provider=memory.embedding, model=model_of(memory), dimension=dimension_of(memory)
-                ),
+                embedding=EmbeddingHealth(provider=by.embedding, model=by.model, dimension=by.dimension),
                 index=IndexHealth(
-                    kind=index_of(memory),
+                    kind=by.index,
                     reachable=seen is not None and silent is None and memory.index_problem is None,
                     dimension=None if seen is None else seen.dimension,
                     items=None if seen is None else seen.entries,
@@ -173,7 +169,7 @@ async def settings(context: Context) -> Settings:
     found = []
     for memory in await collection_memories(context):
         options, search = store_of(memory).chunking, memory.block.search
-        summarizer = memory.summarizer
+        summarizer, by = memory.summarizer, SearchedBy.of(memory)
         found.append(
             MemorySettings(
                 memory=memory.name,
@@ -182,9 +178,9 @@ async def settings(context: Context) -> Settings:
                 chunk_overlap=min(options.chunk_overlap, options.chunk_size // 2),
                 vector_weight=search.vector_weight,
                 keyword_weight=search.keyword_weight,
-                embedding=memory.embedding,
-                model=model_of(memory),
-                index=index_of(memory),
+                embedding=by.embedding,
+                model=by.model,
+                index=by.index,
                 summarizer=None if summarizer is None else f"{summarizer.name}/{summarizer.model}",
             )
         )

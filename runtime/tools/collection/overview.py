@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from runtime.errors import SymbiontError
@@ -41,13 +42,7 @@ async def get_collections(context: Context) -> types.Collections:
     need_all_subjects(context)
     found: list[types.CollectionState] = []
     for memory in await collection_memories(context):
-        state: dict[str, Any] = {
-            "embedding": memory.embedding,
-            "model": model_of(memory),
-            "dimension": dimension_of(memory),
-            "index": index_of(memory),
-            "state": state_of(context, memory),
-        }
+        state = {**asdict(SearchedBy.of(memory)), "state": state_of(context, memory)}
         found += [types.CollectionState(**fields, **state) for fields in await counted(context, memory)]
     return types.Collections(collections=found)
 
@@ -151,21 +146,22 @@ async def index_stats(memory: OpenMemory, name: str | None = None, user: str | N
         return None
 
 
-def model_of(memory: OpenMemory) -> str | None:
-    """Return the name of the model that makes its vectors."""
-    embedder = memory.embedder
-    return None if embedder is None else embedder.model
+@dataclass(frozen=True, slots=True)
+class SearchedBy:
+    """How a memory is searched: the embedding and the model that make its vectors, their dimension if it is known
+    without a call of the model, and the kind of its index."""
 
+    embedding: str | None
+    model: str | None
+    dimension: int | None
+    index: str
 
-def dimension_of(memory: OpenMemory) -> int | None:
-    """Return the dimension of its vectors, if it is known without a call of the model."""
-    embedder = memory.embedder
-    return None if embedder is None else embedder.dimension
-
-
-def index_of(memory: OpenMemory) -> str:
-    """Return the kind of its index."""
-    return DEFAULT_INDEX if memory.block.index is None else memory.block.index.name
+    @classmethod
+    def of(cls, memory: OpenMemory) -> SearchedBy:
+        """Return how this memory is searched."""
+        embedder, block = memory.embedder, memory.block
+        model, dimension = (None, None) if embedder is None else (embedder.model, embedder.dimension)
+        return cls(memory.embedding, model, dimension, DEFAULT_INDEX if block.index is None else block.index.name)
 
 
 def state_of(context: Context, memory: OpenMemory, silent: str | None = None) -> str:
