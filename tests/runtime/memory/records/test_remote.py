@@ -77,7 +77,7 @@ async def test_a_write_waits_for_no_answer(tmp_path: Path) -> None:
         assert there.summaries == list("01234")
 
 
-@pytest.mark.parametrize("answer", [500, 503, 429, 408])
+@pytest.mark.parametrize("answer", [503, 429])
 async def test_what_may_pass_is_tried_once_more_at_once(answer: int, tmp_path: Path) -> None:
     async with remote([answer]) as there, sending(tmp_path, there) as store:
         await store.append([fact()])
@@ -87,7 +87,7 @@ async def test_what_may_pass_is_tried_once_more_at_once(answer: int, tmp_path: P
         assert status(tmp_path / "reviewer") == ("local+remote", True, None)
 
 
-@pytest.mark.parametrize("body", ["", "no JSON", "[]"])
+@pytest.mark.parametrize("body", ["no JSON", "[]"])
 async def test_whatever_it_says_about_a_record_that_it_took_does_not_matter(body: str, tmp_path: Path) -> None:
     async with remote([201]) as there, sending(tmp_path, there) as store:
         there.body = body
@@ -97,7 +97,7 @@ async def test_whatever_it_says_about_a_record_that_it_took_does_not_matter(body
         assert status(tmp_path / "reviewer") == ("local+remote", True, None)
 
 
-@pytest.mark.parametrize("answer", [400, 409, 413, 422])
+@pytest.mark.parametrize("answer", [400, 422])
 async def test_a_record_that_it_will_never_take_is_reported_and_not_tried_again(answer: int, tmp_path: Path) -> None:
     async with remote([answer]) as there, sending(tmp_path, there) as store:
         await store.append([fact("Refused")])
