@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -222,12 +223,22 @@ async def test_a_request_that_is_cancelled_while_the_model_loads_does_not_end_th
 async def test_a_worker_that_does_not_stop_is_killed(
     opened: Callable[..., LocalModel], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    sent, harmless = asyncio.Event(), process.harmless
+
+    def noted(body: dict[str, Any], clean: Callable[[str], str]) -> dict[str, Any]:
+        sent.set()
+        return harmless(body, clean)
+
     monkeypatch.setattr(process, "CANCEL_SECONDS", 0.2)
+    monkeypatch.setattr(process, "harmless", noted)
     model = opened()
-    story = await begun(model)
-    (worker,) = workers()
+    worker = await answered(model)
+    sent.clear()
+    # It is stopped before it is asked: a story may have ended by now.
     os.kill(worker, signal.SIGSTOP)
-    story.cancel()
+    asked = asyncio.create_task(model.reply(HELLO))
+    await sent.wait()
+    asked.cancel()
     await until(lambda: workers() == [])
     assert await answered(model) != worker
 
