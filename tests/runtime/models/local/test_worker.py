@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from runtime.models.local import process
+from runtime.models.local.chat import harmless
 from runtime.models.local.model import LocalModel, open_local
 from runtime.models.local.options import LocalOptions
 from runtime.models.model import ModelUnavailable, NoSuchModel
@@ -223,7 +224,7 @@ async def test_a_request_that_is_cancelled_while_the_model_loads_does_not_end_th
 async def test_a_worker_that_does_not_stop_is_killed(
     opened: Callable[..., LocalModel], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sent, harmless = asyncio.Event(), process.harmless
+    sent = asyncio.Event()
 
     def noted(body: dict[str, Any], clean: Callable[[str], str]) -> dict[str, Any]:
         sent.set()
