@@ -10,14 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from pydantic import ValidationError
-
 from dslc.blocks.memory import Memory
 from runtime.clock import SYSTEM, Clock
 from runtime.errors import UsageError
 from runtime.extension_table import LazyRow, table_of
 from runtime.memory.collection.options import STORE
-from runtime.memory.store_types import StorePlace
+from runtime.memory.store_types import StorePlace, check_options
 
 if TYPE_CHECKING:
     from runtime.database.connection import Database
@@ -110,7 +108,7 @@ async def open_store(
         if setting in memory.model_fields_set and not has_it:
             message = f"the memory {memory.name} has a `{setting}`, which the store {row.name} does not use"
             raise UsageError(message, hint="remove it")
-    check_options(row, memory.store.options, f"the memory {memory.name} gives the store {row.name}")
+    check_options(row.options, memory.store.options, f"the memory {memory.name} gives the store {row.name}")
     path = path_of(memory, root)
     # The compiler knows neither the root nor the targets of symbolic links.
     if row.files and path.is_relative_to((root / ".symbi").resolve()):
@@ -121,15 +119,6 @@ async def open_store(
     database = database if row.files else _needed(database, memory)
     given = memory.store.options if options is None else options
     return await cast("Open", row.opener)(StorePlace(memory, path, database, clock, given))
-
-
-def check_options(row: LazyRow, options: Mapping[str, object], gives: str) -> None:
-    """Raise UsageError for options that a row does not take. `gives`: which block gives them to what."""
-    try:
-        row.options.model_validate(dict(options))
-    except ValidationError as error:
-        names = (".".join(map(str, problem["loc"])) for problem in error.errors(include_input=False))
-        raise UsageError(f"{gives} options it does not take", hint=", ".join(names)) from None
 
 
 def _needed(database: Database | None, memory: Memory) -> Database:

@@ -7,10 +7,11 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dslc.blocks.memory import Memory
 from runtime.clock import Clock
+from runtime.errors import UsageError
 from runtime.memory.item import Item, MemoryType
 from runtime.search.entry import ALL_SUBJECTS, WantedSubject
 
@@ -28,6 +29,16 @@ class StorePlace(NamedTuple):
     """Never None for such a store; it outlives the store."""
     clock: Clock
     options: Mapping[str, object]
+
+
+def check_options(model: type[BaseModel], options: Mapping[str, object], gives: str) -> None:
+    """Raise UsageError for options that a row of a table, with this model, does not take. `gives`: which block gives
+    them to what."""
+    try:
+        model.model_validate(dict(options))
+    except ValidationError as error:
+        names = (".".join(map(str, problem["loc"])) for problem in error.errors(include_input=False))
+        raise UsageError(f"{gives} options it does not take", hint=", ".join(names)) from None
 
 
 class Scan(BaseModel):

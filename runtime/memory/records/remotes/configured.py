@@ -6,9 +6,9 @@ from dslc.blocks.memory import Memory
 from dslc.blocks.variant import Variant
 from runtime.clock import Clock
 from runtime.errors import UsageError
-from runtime.memory import check_options
 from runtime.memory.records.remotes import REMOTES
 from runtime.memory.records.remotes.remote import Remote, RemoteOff
+from runtime.memory.store_types import check_options
 from runtime.secrets.secret import Secret
 
 
@@ -20,7 +20,7 @@ def check(memory: Memory) -> None:
     row = REMOTES.get(remote.name)
     if row is None:
         raise UsageError(f"there is no remote {remote.name}", hint=f"there are {', '.join(sorted(REMOTES))}")
-    check_options(row, remote.options, f"the memory {memory.name} gives the remote {remote.name}")
+    check_options(row.options, remote.options, f"the memory {memory.name} gives the remote {remote.name}")
 
 
 def opened(choice: Variant | None, clock: Clock) -> tuple[Remote | None, str | None]:
