@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from subprocess import CompletedProcess
 
 import pytest
 
+from runtime.daemon.process.root import make
 from tests.runtime.daemon.running import GITHUB, SECRET, running, symbi, until, write_program
 
 PROGRAM = "memory notes {\n    embedding hashing\n}\n" + GITHUB
@@ -39,8 +41,8 @@ def status(root: Path, name: str, **environment: str) -> tuple[str, str]:
 def root(tmp_path: Path) -> Path:
     """Return a root with a program, without a daemon."""
     write_program(tmp_path, PROGRAM)
-    with running(tmp_path, "program"):
-        pass
+    make(tmp_path, os.environ, tmp_path)
+    assert symbi("memory", "stats", root=tmp_path).returncode == 0
     return tmp_path
 
 

@@ -1,9 +1,8 @@
-"""`symbi agent block`: with and without a daemon, for people and for programs."""
+"""`symbi agent block`, for people and for programs."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 from collections.abc import Callable, Iterator
@@ -12,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from runtime.daemon.process.root import make
 from tests.runtime.cli.memory.test_commands import good, refused
-from tests.runtime.daemon.running import BIN, Daemon, running, symbi, write_program
+from tests.runtime.daemon.running import BIN, Daemon, running, write_program
 from tests.runtime.daemon.terminal import terminal
 
 PROGRAM = """\
@@ -39,14 +37,10 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
         yield started
 
 
-@pytest.fixture(params=["with a daemon", "without a daemon"])
-def block(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Symbi]:
-    """Run `symbi agent block` in a fresh root, once with a daemon and once without."""
+@pytest.fixture
+def block(tmp_path: Path) -> Iterator[Symbi]:
+    """Run `symbi agent block` in a fresh root."""
     write_program(tmp_path, PROGRAM)
-    if request.param == "without a daemon":
-        make(tmp_path, os.environ, tmp_path)
-        yield partial(symbi, "agent", "block", root=tmp_path)
-        return
     with running(tmp_path, "program") as started:
         yield partial(started.symbi, "agent", "block")
 
