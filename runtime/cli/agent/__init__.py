@@ -9,7 +9,7 @@ from dslc.cli.lazy_group import LazyGroup
 COMMANDS = {
     "list": "runtime.cli.agent.overview:list_",
     "show": "runtime.cli.agent.overview:show",
-    "context": "runtime.cli.agent.context:context",
+    "context": "runtime.cli.agent.overview:context",
     "runs": "runtime.cli.agent.runs:runs",
     "cancel": "runtime.cli.agent.runs:cancel",
     "usage": "runtime.cli.agent.usage:usage",
@@ -17,7 +17,7 @@ COMMANDS = {
     "approve": "runtime.cli.agent.approvals:approve",
     "deny": "runtime.cli.agent.approvals:deny",
     "approvals": "runtime.cli.agent.approvals:approvals",
-    "undo": "runtime.cli.agent.undo:undo",
+    "undo": "runtime.cli.agent.runs:undo",
     "block": "runtime.cli.agent.block:block",
     "config": "runtime.cli.agent.config:config",
 }

@@ -9,11 +9,32 @@ import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any, BinaryIO, Final, NamedTuple
 
-from runtime.cli.table.bad_line import BadLine, decoded
+from runtime.errors import UsageError
 
 LONGEST_RECORD: Final = 16_000_000
 """Maximum bytes of a record."""
 BLOB: Final = re.compile(r"[Xx]'((?:[0-9A-Fa-f]{2})*)'")
+
+
+class BadLine(UsageError):  # noqa: N818
+    """`number`: of the line, from 1. The message has no file."""
+
+    def __init__(self, number: int, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.number = number
+
+
+def decoded(raw: bytes, line: int) -> str:
+    """Return a line as text, the first one without a byte order mark. Raises BadLine."""
+    if line == 1:
+        if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+            raise BadLine(line, "it is UTF-16, not UTF-8", hint="save the file as UTF-8")
+        raw = raw.removeprefix(b"\xef\xbb\xbf")
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        hint = "save the file as UTF-8"
+        raise BadLine(line, f"it is not UTF-8: invalid byte {error.start + 1}", hint=hint) from None
 
 
 class Cell(NamedTuple):

@@ -15,7 +15,7 @@ import click
 
 from dslc.blocks.values.quantity import format_size
 from runtime.cli.client import RootClient, find_root
-from runtime.cli.table.bad_line import BadLine
+from runtime.cli.table.csv_text import BadLine
 from runtime.cli.table.export import Format, format_of, format_option
 from runtime.cli.table.records import CsvFile, JsonLinesFile, Records, Row
 from runtime.cli.table.sql import tables_user_option

@@ -8,8 +8,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, Final, NamedTuple, Protocol
 
-from runtime.cli.table.bad_line import BadLine, decoded
-from runtime.cli.table.csv_text import LONGEST_RECORD, Cell, CsvRecord, csv_records
+from runtime.cli.table.csv_text import LONGEST_RECORD, BadLine, Cell, CsvRecord, csv_records, decoded
 from runtime.cli.table.target import Kind
 from runtime.cli.table.values import cell_kind, cell_value, common_kind, json_kind, json_value
 

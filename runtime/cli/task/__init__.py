@@ -13,7 +13,7 @@ COMMANDS = {
     "done": "runtime.cli.task.write:done",
     "edit": "runtime.cli.task.write:edit",
     "rm": "runtime.cli.task.write:rm",
-    "feed": "runtime.cli.task.feed:feed",
+    "feed": "runtime.cli.task.read:feed",
 }
 """The location of every command, in the order of the help."""
 

@@ -1,4 +1,4 @@
-"""`symbi task list` and `symbi task show`."""
+"""`symbi task list`, `show` and `feed`."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from runtime.cli.terminal.output import (
     user_option,
 )
 from runtime.cli.terminal.screen import echo, echo_json, echo_text, style
+from runtime.cli.tool_command import tool_command
 from runtime.errors import UsageError
 from runtime.tasks.task import OPEN
 
@@ -196,3 +197,29 @@ def _value(change: Mapping[str, Any], which: str, zone: ZoneInfo | None) -> str:
 
 _LONGEST: Final = 60
 """Characters of a value in a history."""
+
+
+def _print_feed(answer: Mapping[str, Any]) -> None:
+    if answer["url"] is None:
+        echo("the feed is off" if answer["was_on"] else "there was no feed")
+        return
+    used = "never read" if answer["used_at"] is None else f"last read {local_time(answer['used_at'])}"
+    echo(f"calendar feed, {used}; keep the URL secret:", err=True)
+    # Only the URL goes to standard output, for scripts.
+    echo(answer["url"])
+    if not answer["serving"]:
+        echo("no daemon is running now: the address is that of the default listener", err=True)
+
+
+feed = tool_command(
+    "task_feed",
+    "feed",
+    short="Print the URL of the calendar feed.",
+    doc="""Print the URL of the calendar feed of a user's tasks; the first time it is made.
+
+    Whoever has the URL reads the tasks, and nothing else. It is at the address of the operators' listener; behind a
+    proxy replace the address by yours.
+    """,
+    user="The tasks of this user.  [default: owner]",
+    view=_print_feed,
+)

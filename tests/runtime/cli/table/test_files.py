@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runtime.cli.table import import_
-from runtime.cli.table.bad_line import BadLine
-from runtime.cli.table.csv_text import csv_line
+from runtime.cli.table.csv_text import BadLine, csv_line
 from runtime.cli.table.records import CsvFile, JsonLinesFile
 from runtime.cli.table.target import Kind, kind_of
 from runtime.errors import UsageError
