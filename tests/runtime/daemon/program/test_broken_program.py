@@ -14,12 +14,10 @@ import threading
 import time
 from pathlib import Path
 
-import pytest
-
 from runtime.daemon.process.root import LAST_PROGRAM_FILE, Root
 from runtime.daemon.process.settings import ProcessSettings
 from runtime.daemon.program.app import App
-from tests.lanes import LONG
+from tests.lanes import LONG, first_of
 from tests.runtime.daemon.running import BIN, GITHUB, SECOND, Daemon, environment, running, symbi, until, write_program
 
 PORTS = ("--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0")
@@ -38,27 +36,6 @@ def program_check(daemon: Daemon) -> dict[str, str]:
     done = daemon.symbi("readiness", "--json")
     (found,) = [row for row in json.loads(done.stdout)["checks"] if row["check"] == "program"]
     return dict(found)
-
-
-@pytest.mark.parametrize("text", ["", " \n\t\n"], ids=["empty", "blank"])
-def test_a_file_that_is_emptied_takes_nothing_away(tmp_path: Path, text: str) -> None:
-    write_program(tmp_path)
-    second = write_program(tmp_path, SECOND, "second.symbiont")
-    with running(tmp_path, "program") as daemon:
-        second.write_text(text)
-        until(lambda: "second.symbiont: the file is empty now" in last_error(daemon))
-        assert mounted(daemon)
-        second.write_text(SECOND + "# as before\n")
-        until(lambda: not last_error(daemon))
-        assert mounted(daemon)
-
-
-def test_files_that_declare_nothing_at_all_take_nothing_away(tmp_path: Path) -> None:
-    file = write_program(tmp_path)
-    with running(tmp_path, "program") as daemon:
-        file.write_text("# nothing yet\n")
-        until(lambda: "no block is declared" in last_error(daemon))
-        assert mounted(daemon, "/hooks/github")
 
 
 @LONG
@@ -103,7 +80,7 @@ def test_webhooks_that_a_reload_takes_away_are_named(tmp_path: Path) -> None:
         until(lambda: daemon.readyz().json()["removed"] == [])
 
 
-@pytest.mark.parametrize("broken", ["webhook x {", "", None], ids=["wrong", "empty", "gone"])
+@first_of("broken", ["webhook x {", None, ""], 2)
 def test_a_restart_with_a_broken_program_serves_the_last_good_one(tmp_path: Path, broken: str | None) -> None:
     file = write_program(tmp_path)
     with running(tmp_path, "program") as daemon:

@@ -7,8 +7,7 @@ import os
 import shutil
 import subprocess
 import threading
-import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from runtime.daemon.process.root import make
 from runtime.daemon.process.settings import ProcessSettings
 from runtime.daemon.program import reload
 from runtime.daemon.program.app import App
+from tests.cases import each_case
 from tests.lanes import LONG, repeated
 from tests.runtime.daemon.running import GITHUB, SECOND, Daemon, running, until, write_program
 
@@ -31,42 +31,47 @@ def generation(daemon: Daemon) -> int:
     return int(daemon.readyz().json()["generation"])
 
 
-def test_a_new_file_and_its_removal_are_seen(tmp_path: Path) -> None:
-    write_program(tmp_path)
-    with running(tmp_path, "program") as daemon:
-        assert not mounted(daemon)
-        second = write_program(tmp_path, SECOND, "second.symbiont")
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    root = tmp_path_factory.mktemp("reloads")
+    write_program(root)
+    with running(root, "program") as daemon:
+        yield daemon
+
+
+@pytest.fixture
+def daemon(started: Daemon) -> Daemon:
+    """A daemon that runs GITHUB alone, whatever the test before did to its program."""
+    for each in (started.root / "program").iterdir():
+        shutil.rmtree(each) if each.is_dir() else each.unlink()
+    write_program(started.root)
+    until(lambda: mounted(started, "/hooks/github") and not mounted(started) and last_error(started) is None)
+    return started
+
+
+def last_error(daemon: Daemon) -> Any:
+    return daemon.readyz().json()["last_error"]
+
+
+def test_a_file_and_its_removal_are_seen_also_in_a_new_folder(daemon: Daemon) -> None:
+    for folder in (".", "new/deeper"):
+        (daemon.root / "program" / folder).mkdir(parents=True, exist_ok=True)
+        file = write_program(daemon.root, SECOND, f"{folder}/second.symbiont")
         until(lambda: mounted(daemon))
-        second.unlink()
+        file.unlink()
         until(lambda: not mounted(daemon))
-        assert mounted(daemon, "/hooks/github")
+    assert mounted(daemon, "/hooks/github")
 
 
-def test_a_file_in_a_new_folder_is_seen(tmp_path: Path) -> None:
-    write_program(tmp_path)
-    with running(tmp_path, "program") as daemon:
-        deep = tmp_path / "program/new/deeper"
-        deep.mkdir(parents=True)
-        time.sleep(2)
-        (deep / "second.symbiont").write_text(SECOND)
-        until(lambda: mounted(daemon))
-        (deep / "second.symbiont").unlink()
-        until(lambda: not mounted(daemon))
-
-
-def test_an_edit_during_the_start_is_not_missed(tmp_path: Path) -> None:
-    write_program(tmp_path)
+def test_an_edit_during_the_start_is_not_missed_and_warnings_of_the_compiler_are_logged(tmp_path: Path) -> None:
+    warned = GITHUB.replace("secret://env/GITHUB_SECRET", "written-here")
+    write_program(tmp_path, warned)
     with running(tmp_path, "program", wait=False) as daemon:
         # Recorded after the program has been read and before the listeners open.
         until((tmp_path / ".symbi/program.json").exists)
-        write_program(tmp_path, GITHUB + SECOND)
+        write_program(tmp_path, warned + SECOND)
         daemon.wait_until_ready()
         until(lambda: mounted(daemon))
-
-
-def test_what_the_compiler_warns_of_is_logged(tmp_path: Path) -> None:
-    write_program(tmp_path, GITHUB.replace("secret://env/GITHUB_SECRET", "written-here"))
-    with running(tmp_path, "program") as daemon:
         log = daemon.log.read_text()
         assert "hooks.symbiont:4:14: P501" in log
         assert "written-here" not in log
@@ -102,15 +107,14 @@ def test_for_a_file_that_is_named_itself_no_folder_below_its_own_is_listened_to(
         assert listened() == 1
 
 
-def test_saving_as_vim_does_is_seen(tmp_path: Path) -> None:
-    file = write_program(tmp_path)
-    with running(tmp_path, "program") as daemon:
-        (file.parent / "4913").touch()
-        (file.parent / "4913").unlink()
-        file.rename(file.with_name("hooks.symbiont~"))
-        file.write_text(GITHUB + SECOND)
-        file.with_name("hooks.symbiont~").unlink()
-        until(lambda: mounted(daemon))
+def test_saving_as_vim_does_is_seen(daemon: Daemon) -> None:
+    file = daemon.root / "program/hooks.symbiont"
+    (file.parent / "4913").touch()
+    (file.parent / "4913").unlink()
+    file.rename(file.with_name("hooks.symbiont~"))
+    file.write_text(GITHUB + SECOND)
+    file.with_name("hooks.symbiont~").unlink()
+    until(lambda: mounted(daemon))
 
 
 def test_a_git_checkout_is_seen(tmp_path: Path) -> None:
@@ -149,16 +153,14 @@ def test_a_kubernetes_config_map_swap_is_seen(tmp_path: Path) -> None:
         until(lambda: mounted(daemon))
 
 
-def test_a_write_in_parts_ends_with_the_whole_file(tmp_path: Path) -> None:
-    file = write_program(tmp_path)
+def test_a_write_in_parts_ends_with_the_whole_file(daemon: Daemon) -> None:
     text = GITHUB + SECOND
-    with running(tmp_path, "program") as daemon:
-        with file.open("w") as handle:
-            for start in range(0, len(text), 40):
-                handle.write(text[start : start + 40])
-                handle.flush()
-                os.fsync(handle.fileno())
-        until(lambda: mounted(daemon) and daemon.readyz().json()["last_error"] is None)
+    with (daemon.root / "program/hooks.symbiont").open("w") as handle:
+        for start in range(0, len(text), 40):
+            handle.write(text[start : start + 40])
+            handle.flush()
+            os.fsync(handle.fileno())
+    until(lambda: mounted(daemon) and last_error(daemon) is None)
 
 
 @LONG
@@ -166,57 +168,68 @@ def test_a_folder_that_vanishes_changes_nothing_and_is_seen_when_it_comes_back(t
     file = write_program(tmp_path)
     with running(tmp_path, "program") as daemon:
         shutil.rmtree(file.parent)
-        error = until(lambda: daemon.readyz().json()["last_error"])
+        error = until(lambda: last_error(daemon))
         assert "program" in error["message"]
         assert mounted(daemon, "/hooks/github")
         write_program(tmp_path, GITHUB + SECOND)
         until(lambda: mounted(daemon))
         write_program(tmp_path, GITHUB)
         until(lambda: not mounted(daemon))
-        assert daemon.readyz().json()["last_error"] is None
+        assert last_error(daemon) is None
 
 
-def test_the_last_file_deleted_never_means_delete_everything(tmp_path: Path) -> None:
-    file = write_program(tmp_path)
-    with running(tmp_path, "program") as daemon:
-        file.unlink()
-        error = until(lambda: daemon.readyz().json()["last_error"])
-        assert "no .symbiont files under" in error["message"]
-        assert mounted(daemon, "/hooks/github")
-        write_program(tmp_path)
-        until(lambda: daemon.readyz().json()["last_error"] is None)
+@each_case(
+    ("text", "second", "what"),
+    [
+        (None, None, "no .symbiont files under"),
+        ("# nothing yet\n", None, "no block is declared"),
+        (GITHUB, "", "second.symbiont: the file is empty now"),
+        (GITHUB, " \n\t\n", "second.symbiont: the file is empty now"),
+    ],
+)
+def test_files_that_declare_nothing_take_nothing_away(
+    daemon: Daemon, text: str | None, second: str | None, what: str
+) -> None:
+    write_program(daemon.root, SECOND, "second.symbiont")
+    until(lambda: mounted(daemon))
+    for name, content in (("hooks.symbiont", text), ("second.symbiont", second)):
+        file = daemon.root / "program" / name
+        file.unlink() if content is None else file.write_text(content)
+    until(lambda: what in (last_error(daemon) or {"message": ""})["message"])
+    assert mounted(daemon, "/hooks/github")
+    assert mounted(daemon)
+    write_program(daemon.root)
+    write_program(daemon.root, SECOND + "# as before\n", "second.symbiont")
+    until(lambda: last_error(daemon) is None)
+    assert mounted(daemon)
 
 
-def test_a_broken_edit_changes_nothing_and_says_where(tmp_path: Path) -> None:
-    file = write_program(tmp_path)
-    with running(tmp_path, "program") as daemon:
-        before = generation(daemon)
-        file.write_text(GITHUB.replace("provider github", "provider gihub"))
+def test_a_broken_edit_changes_nothing_and_says_where(daemon: Daemon) -> None:
+    before, file = generation(daemon), daemon.root / "program/hooks.symbiont"
+    file.write_text(GITHUB.replace("provider github", "provider gihub"))
 
-        def refusal() -> Any:
-            # The file is empty for a moment before the new text is in it.
-            error = daemon.readyz().json()["last_error"]
-            return error if error and error["code"] else None
+    def refusal() -> Any:
+        # The file is empty for a moment before the new text is in it.
+        error = last_error(daemon)
+        return error if error and error["code"] else None
 
-        error = until(refusal)
-        assert (error["code"], error["line"], error["column"]) == ("T403", 3, 14)
-        assert error["file"].endswith("program/hooks.symbiont")
-        assert mounted(daemon, "/hooks/github")
-        assert generation(daemon) == before
-        assert "hooks.symbiont:3:14: T403" in daemon.log.read_text()
-        file.write_text(GITHUB)
-        until(lambda: daemon.readyz().json()["last_error"] is None)
+    error = until(refusal)
+    assert (error["code"], error["line"], error["column"]) == ("T403", 3, 14)
+    assert error["file"].endswith("program/hooks.symbiont")
+    assert mounted(daemon, "/hooks/github")
+    assert generation(daemon) == before
+    assert "hooks.symbiont:3:14: T403" in daemon.log.read_text()
+    file.write_text(GITHUB)
+    until(lambda: last_error(daemon) is None)
 
 
-def test_touching_a_file_is_no_change(tmp_path: Path) -> None:
-    file = write_program(tmp_path)
-    with running(tmp_path, "program") as daemon:
-        before = generation(daemon)
-        file.touch()
-        file.write_text(GITHUB)
-        write_program(tmp_path, SECOND, "second.symbiont")
-        until(lambda: mounted(daemon))
-        assert generation(daemon) == before + 1
+def test_touching_a_file_is_no_change(daemon: Daemon) -> None:
+    before, file = generation(daemon), daemon.root / "program/hooks.symbiont"
+    file.touch()
+    file.write_text(GITHUB)
+    write_program(daemon.root, SECOND, "second.symbiont")
+    until(lambda: mounted(daemon))
+    assert generation(daemon) == before + 1
 
 
 def test_a_hangup_reads_the_secrets_again_and_keeps_the_last_value_of_one_that_fails(tmp_path: Path) -> None:
