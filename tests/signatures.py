@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pytest
 from pydantic import BaseModel
 
 from runtime.secrets.secret import Secret
@@ -13,11 +14,13 @@ from runtime.webhooks.keys.shared_secret import secret_bytes
 from runtime.webhooks.providers import find_provider
 from runtime.webhooks.providers.provider import Provider
 from runtime.webhooks.request.headers import Headers
+from runtime.webhooks.request.refusal import RefusedRequest
 from runtime.webhooks.request.request import Keys, WebhookRequest, no_keys
 from runtime.webhooks.schemes.scheme import Match, UnsignedRequest
 from runtime.webhooks.verification import VerifiedRequest, Verifier
 
 Options = Mapping[str, object] | BaseModel | None
+NOW = 1_700_000_000
 
 
 def configured(provider: str | Provider, options: Options) -> Provider:
@@ -79,6 +82,13 @@ def verify(
     prepared = prepare(provider, secrets, options)
     request = _request(headers, body, **more)
     return prepared.identify(prepared.check(request, now), request, prepared.payload(request))
+
+
+def refusal(provider: str, secret: str, headers: Sequence[tuple[str, str]], body: bytes = b"{}", **more: Any) -> str:
+    """Return the reason why `verify` refuses a request."""
+    with pytest.raises(RefusedRequest) as caught:
+        verify(provider, [secret], headers, body, **{"now": NOW, **more})
+    return caught.value.reason
 
 
 def matched(

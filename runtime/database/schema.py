@@ -91,11 +91,7 @@ def _where(table: Table, name: str, where: str, *columns: str, unique: bool = Fa
     Index(name, *given, unique=unique, sqlite_where=text(where), postgresql_where=text(where))
 
 
-meta = _table(
-    "meta",
-    Column("name", String(64), primary_key=True),
-    Column("value", Text, nullable=False),
-)
+meta = _table("meta", Column("name", String(64), primary_key=True), Column("value", Text, nullable=False))
 """Facts about the database itself, such as the id of the key that seals it."""
 
 deliveries = _table(

@@ -158,9 +158,7 @@ def _permit(request: WebhookRequest, payload: Payload, secrets: tuple[bytes, ...
     origin = request.headers.one("webhook-request-origin", repeated="ambiguous_header")
     if origin is None or not _ORIGIN.fullmatch(origin):
         return None
-    return StaticAnswer(
-        fields=(("Allow", "POST"), ("WebHook-Allowed-Origin", origin), ("WebHook-Allowed-Rate", "*")),
-    )
+    return StaticAnswer(fields=(("Allow", "POST"), ("WebHook-Allowed-Origin", origin), ("WebHook-Allowed-Rate", "*")))
 
 
 PERMISSION = Handshake("OPTIONS: `WebHook-Request-Origin` is allowed", _permit, methods=("OPTIONS",))

@@ -39,8 +39,7 @@ class EventGridOptions(Options):
     """The authentication of Event Grid: a token, or Microsoft Entra ID."""
 
     header: HeaderName = Field(
-        "X-Webhook-Token",
-        description="The (secret) delivery property with the token; not used with `tenant`.",
+        "X-Webhook-Token", description="The (secret) delivery property with the token; not used with `tenant`."
     )
     tenant: Annotated[str | None, _TENANT, Relation(needs=("audience",))] = Field(
         None,

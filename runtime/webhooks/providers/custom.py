@@ -30,9 +30,7 @@ OneHeader = Annotated[HeaderName, Relation(distinct=True)]
 
 EVENT_HEADER: Any = Field(None, description="The header with the name of the event.", examples=["X-Event"])
 ID_HEADER: Any = Field(
-    None,
-    description="The header with the delivery's id; a repeated id is not run again.",
-    examples=["X-Delivery-Id"],
+    None, description="The header with the delivery's id; a repeated id is not run again.", examples=["X-Delivery-Id"]
 )
 
 COMPRESSED: Any = Field(
@@ -85,11 +83,7 @@ class CustomOptions(Options):
     )
     timestamp_header: Annotated[
         HeaderName | None, Relation(needs=("payload",), distinct=True, fills="timestamp", signed_only=True)
-    ] = Field(
-        None,
-        description="The header with the time; `payload` must sign it.",
-        examples=["X-Timestamp"],
-    )
+    ] = Field(None, description="The header with the time; `payload` must sign it.", examples=["X-Timestamp"])
     timestamp_unit: Annotated[Unit, Relation(needs=("timestamp_header",))] = Field(
         "s", description="How the time is written: Unix seconds, Unix milliseconds, or as in RFC 3339."
     )

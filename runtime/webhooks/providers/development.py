@@ -119,11 +119,7 @@ DEVELOPMENT: Final = (
         "32 characters or more.",
         doc_url="https://docs.netlify.com/deploy/deploy-notifications/",
         scheme=Jwt(
-            header="X-Webhook-Signature",
-            algorithms=("HS256",),
-            issuer=("netlify",),
-            expires=False,
-            body_claim="sha256",
+            header="X-Webhook-Signature", algorithms=("HS256",), issuer=("netlify",), expires=False, body_claim="sha256"
         ),
         # The state is used as event, since there is no other. The id is the deploy's, the same in every state.
         event=("$.state",),

@@ -63,10 +63,7 @@ MESSAGING: Final = (
         doc="Reporting webhooks of Customer.io.",
         doc_url="https://docs.customer.io/journeys/webhooks/",
         scheme=Hmac(
-            header="X-CIO-Signature",
-            payload="v0:{timestamp}:{body}",
-            timestamp_header="X-CIO-Timestamp",
-            tolerance=300,
+            header="X-CIO-Signature", payload="v0:{timestamp}:{body}", timestamp_header="X-CIO-Timestamp", tolerance=300
         ),
         event=("$.object_type + $.metric", "$.metric"),
         delivery_id=("$.event_id",),
@@ -194,12 +191,7 @@ MESSAGING: Final = (
         doc="X's Account Activity API. The secret is the app's consumer secret.",
         doc_url="https://developer.x.com/en/docs/x-api/enterprise/account-activity-api/guides/securing-webhooks",
         # The handshake signs short texts for anyone who asks: none of them begins like this.
-        scheme=Hmac(
-            header="X-Twitter-Webhooks-Signature",
-            form=Prefixed("sha256="),
-            encoding="base64",
-            begins=b"{",
-        ),
+        scheme=Hmac(header="X-Twitter-Webhooks-Signature", form=Prefixed("sha256="), encoding="base64", begins=b"{"),
         handshake=query_proof(token="crc_token", name="response_token"),  # noqa: S106 - its name
         event=("key:for_user_id,user_has_blocked,apps,users",),
         # Every event contains its own id or time; there is no other id.

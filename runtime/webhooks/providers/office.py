@@ -90,10 +90,7 @@ OFFICE: Final = (
         doc_url="https://elevenlabs.io/docs/eleven-agents/workflows/post-call-webhooks",
         # Half an hour, as in the vendor's library.
         scheme=Hmac(
-            header="ElevenLabs-Signature",
-            form=Fields(signature="v0"),
-            payload="{timestamp}.{body}",
-            tolerance=1800,
+            header="ElevenLabs-Signature", form=Fields(signature="v0"), payload="{timestamp}.{body}", tolerance=1800
         ),
         event=("$.type",),
         delivery_id=("$.type + $.data.conversation_id",),

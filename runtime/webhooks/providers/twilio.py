@@ -120,8 +120,7 @@ class TwilioOptions(GroupModel):
     """The expected one of Twilio's two kinds of signatures."""
 
     algorithm: Literal["sha1", "sha256"] = Field(
-        "sha1",
-        description="`sha1` for the account's auth token; `sha256` for a shared key that signs with it.",
+        "sha1", description="`sha1` for the account's auth token; `sha256` for a shared key that signs with it."
     )
 
 

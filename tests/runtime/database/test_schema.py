@@ -143,10 +143,7 @@ def test_the_known_head_is_the_newest_revision() -> None:
 
 
 def test_every_row_says_whose_it_is() -> None:
-    assert [table.name for table in metadata.sorted_tables if "user_id" not in table.c] == [
-        "meta",
-        "thread_changes",
-    ]
+    assert [table.name for table in metadata.sorted_tables if "user_id" not in table.c] == ["meta", "thread_changes"]
 
 
 def test_content_is_sealed() -> None:

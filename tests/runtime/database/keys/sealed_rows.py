@@ -37,13 +37,7 @@ def plaintext(table: Table, column: Column[Any], number: int) -> bytes:
     return f"{table.name} {column.name} {number}".encode()
 
 
-def fill(
-    connection: Connection,
-    keys: KeyRing,
-    users: Mapping[int, str],
-    *,
-    tables: Sequence[Table] = TABLES,
-) -> None:
+def fill(connection: Connection, keys: KeyRing, users: Mapping[int, str], *, tables: Sequence[Table] = TABLES) -> None:
     """Insert a row for each of `users` into each table, where a user may have another one."""
     for table in tables:
         for number, user in users.items():

@@ -215,9 +215,7 @@ def test_too_much_that_came_during_a_measurement_is_a_reason_for_another() -> No
     assert usage.wanted.is_set()
 
 
-async def test_when_what_waits_is_too_much_deliveries_are_refused_until_there_is_room(
-    kept: Kept,
-) -> None:
+async def test_when_what_waits_is_too_much_deliveries_are_refused_until_there_is_room(kept: Kept) -> None:
     with capture_logs() as logs:
         for number in range(8):
             await kept.admission.admit(candidate(str(number), body=BODY * 5))

@@ -9,20 +9,12 @@ from typing import Any
 
 import pytest
 
-from runtime.webhooks.request.refusal import RefusedRequest
 from runtime.webhooks.verification import VerifiedRequest
-from tests.signatures import sign, verify
+from tests.signatures import NOW, refusal, sign, verify
 
-NOW = 1_700_000_000
 URL = "https://hooks.example/sms?from=there"
 FORM = ("Content-Type", "application/x-www-form-urlencoded; charset=UTF-8")
 JSON = ("Content-Type", "application/json")
-
-
-def refusal(provider: str, secret: str, headers: list[tuple[str, str]], body: bytes, **given: Any) -> str:
-    with pytest.raises(RefusedRequest) as caught:
-        verify(provider, [secret], headers, body, now=NOW, **given)
-    return caught.value.reason
 
 
 def twilio(body: bytes, url: str = URL, headers: tuple[tuple[str, str], ...] = (FORM,), algorithm: str = "sha1",

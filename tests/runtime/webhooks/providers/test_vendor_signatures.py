@@ -10,10 +10,8 @@ import pytest
 import stripe
 from slack_sdk.signature import SignatureVerifier
 
-from runtime.webhooks.request.refusal import RefusedRequest
-from tests.signatures import verify
+from tests.signatures import NOW, refusal, verify
 
-NOW = 1_700_000_000
 SECRET = "whsec_of_the_tests"
 EVENT = b'{"id": "evt_1", "object": "event", "type": "invoice.paid"}'
 
@@ -21,12 +19,6 @@ EVENT = b'{"id": "evt_1", "object": "event", "type": "invoice.paid"}'
 def stripe_header(body: bytes, secret: str = SECRET, timestamp: int = NOW) -> str:
     mac = stripe.WebhookSignature._compute_signature(f"{timestamp}.{body.decode()}", secret)
     return f"t={timestamp},v1={mac}"
-
-
-def refusal(provider: str, secret: str, headers: list[tuple[str, str]], body: bytes, now: float = NOW) -> str:
-    with pytest.raises(RefusedRequest) as caught:
-        verify(provider, [secret], headers, body, now=now)
-    return caught.value.reason
 
 
 def test_githubs_published_values_verify() -> None:

@@ -312,8 +312,7 @@ def test_a_byte_order_mark_is_skipped_and_signed(daemon: Daemon) -> None:
 
 @pytest.mark.parametrize("body", UNREADABLE)
 @pytest.mark.parametrize(
-    ("webhook", "provider"),
-    [("reviews", "github"), ("payments", "stripe"), ("own", "custom"), ("subjects", "github")],
+    ("webhook", "provider"), [("reviews", "github"), ("payments", "stripe"), ("own", "custom"), ("subjects", "github")]
 )
 def test_a_body_that_decides_and_cannot_be_decoded_is_refused_with_the_reason(
     daemon: Daemon, webhook: str, provider: str, body: bytes

@@ -175,9 +175,7 @@ async def test_repeats_and_replays_do_not_count(admission: Admission, database: 
     first = limited("1", 2)
     replayed = limited(None, 2, replay_key=b"mac", replay_until=2e9)
     decisions = await one_by_one(admission, first, first, first, replayed, replayed, first, limited("2", 2))
-    assert verdicts(decisions) == [
-        *("accepted", "repeated", "repeated", "accepted", "replayed", "repeated", "limited"),
-    ]
+    assert verdicts(decisions) == [*("accepted", "repeated", "repeated", "accepted", "replayed", "repeated", "limited")]
 
 
 async def test_a_repeat_of_a_dead_letter_is_queued_again_beyond_the_limit(

@@ -274,13 +274,7 @@ async def test_every_line_of_a_run_names_its_delivery(database: Database, clock:
     assert sum(map(len, said.values())) == len(lines)
     done = ["run_started", "something is done", "something is done in a thread"]
     again = "run_failed"
-    ends: tuple[list[str], ...] = (
-        [],
-        [again],
-        ["dead_letter"],
-        ["agent_gone"],
-        [again],
-    )
+    ends: tuple[list[str], ...] = ([], [again], ["dead_letter"], ["agent_gone"], [again])
     assert list(said.values()) == [[*done, *end, "run_ended"] for end in ends]
     assert all({"run_id", "attempt"} <= line.keys() for line in lines)
 

@@ -46,11 +46,7 @@ for _ in range(80):
 @LONG
 @pytest.mark.parametrize(
     ("path", "value"),
-    [
-        ("$..a", [[]] * (MOST_NODES + 1)),
-        ("$..*..*", DEEP),
-        ("$[?count(@..*) > 1000000]", [DEEP] * 100),
-    ],
+    [("$..a", [[]] * (MOST_NODES + 1)), ("$..*..*", DEEP), ("$[?count(@..*) > 1000000]", [DEEP] * 100)],
 )
 def test_no_path_looks_at_more_than_it_may(path: str, value: Any) -> None:
     with pytest.raises(RefusedRequest, match="too_complex"):
@@ -68,27 +64,8 @@ def test_what_all_filters_look_at_is_bounded_together(monkeypatch: pytest.Monkey
             find(half)
 
 
-LITERALS = st.sampled_from(
-    [
-        "1",
-        "-1",
-        "0",
-        "-0",
-        "1.0",
-        "1e0",
-        "2.5",
-        "true",
-        "false",
-        "null",
-        "'a'",
-        '"a"',
-        "''",
-        "'b c'",
-        "'1'",
-        "'&&'",
-        "']'",
-    ]
-)
+TEXTS = ["'a'", '"a"', "''", "'b c'", "'1'", "'&&'", "']'"]
+LITERALS = st.sampled_from(["1", "-1", "0", "-0", "1.0", "1e0", "2.5", "true", "false", "null", *TEXTS])
 OPERATORS = st.sampled_from(["==", "!=", "<", ">", "<=", ">="])
 INNER = st.lists(STEPS.filter(lambda step: "*" not in step), max_size=2).map(lambda steps: "@" + "".join(steps))
 SPACES = st.sampled_from(["", " ", "\t", "\r\n "])

@@ -15,16 +15,9 @@ from runtime.webhooks.request.refusal import RefusedRequest
 from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.verification import VerifiedRequest
 from tests.clocks import START
-from tests.signatures import matched, prepare, sign, sign_request, verify
+from tests.signatures import NOW, matched, prepare, refusal, sign, sign_request, verify
 
-NOW = 1_700_000_000
 HEX = "44782DEF547AAA06C910C43932B1EB0C71FC68D9D0C057550C48EC2ACF6BA056"
-
-
-def refusal(provider: str, secret: str, headers: list[tuple[str, str]], body: bytes, **given: Any) -> str:
-    with pytest.raises(RefusedRequest) as caught:
-        verify(provider, [secret], headers, body, now=NOW, **given)
-    return caught.value.reason
 
 
 # Adyen

@@ -13,21 +13,13 @@ from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.refusal import RefusedRequest
 from runtime.webhooks.request.request import WebhookRequest
 from runtime.webhooks.schemes.token import without
-from tests.signatures import prepare, sign, sign_request, verify
-
-NOW = 1_700_000_000
-
-
-def refused(provider: str, secret: str, headers: list[tuple[str, str]], body: bytes = b"{}", **more: object) -> str:
-    with pytest.raises(RefusedRequest) as caught:
-        verify(provider, [secret], headers, body, now=NOW, **more)  # type: ignore[arg-type]
-    return caught.value.reason
+from tests.signatures import NOW, prepare, refusal, sign, sign_request, verify
 
 
 @pytest.mark.parametrize("token", ["toke", "tokenn", "Token", "tok en", "token,token", "tokeń", "", "t\x00oken"])
 def test_only_the_whole_token_counts(token: str) -> None:
     expected = "missing_signature" if not token else "signature_mismatch"
-    assert refused("telegram", "token", [("X-Telegram-Bot-Api-Secret-Token", token)]) == expected
+    assert refusal("telegram", "token", [("X-Telegram-Bot-Api-Secret-Token", token)]) == expected
 
 
 def test_white_space_about_a_token_is_not_sent_and_no_part_of_it() -> None:
@@ -42,7 +34,7 @@ def test_a_token_that_no_header_can_hold_is_an_error(token: str | bytes) -> None
 
 
 def test_a_token_is_never_read_from_the_url() -> None:
-    assert refused("token", "token", [], query="token=token&X-Webhook-Token=token") == "missing_signature"
+    assert refusal("token", "token", [], query="token=token&X-Webhook-Token=token") == "missing_signature"
 
 
 def test_a_token_may_stand_behind_a_prefix_in_a_header_of_ones_own() -> None:
@@ -50,7 +42,7 @@ def test_a_token_may_stand_behind_a_prefix_in_a_header_of_ones_own() -> None:
     headers = sign("token", "s3cret", b"{}", now=NOW, delivery_id="d1", options=options)
     assert ("Authorization", "Bearer s3cret") in headers
     assert verify("token", ["s3cret"], headers, b"{}", now=NOW, options=options).mac
-    assert refused("token", "s3cret", [("Authorization", "s3cret")], options=options) == "signature_mismatch"
+    assert refusal("token", "s3cret", [("Authorization", "s3cret")], options=options) == "signature_mismatch"
 
 
 def test_nothing_that_only_shows_a_token_says_that_it_signs() -> None:
@@ -67,9 +59,9 @@ def notifications(*states: object) -> bytes:
 def test_every_notification_of_a_delivery_must_hold_the_token() -> None:
     assert verify("microsoft-graph", ["state"], [], notifications("state", "state"), now=NOW).delivery_id == "n0|n1"
     for wrong in (("state", "other"), ("other", "state"), ("other",), ("state", "stat")):
-        assert refused("microsoft-graph", "state", [], notifications(*wrong)) == "signature_mismatch"
+        assert refusal("microsoft-graph", "state", [], notifications(*wrong)) == "signature_mismatch"
     for absent in (("state", None), (None,), ("state", ""), (), ("state", 1), (["state"],)):
-        assert refused("microsoft-graph", "state", [], notifications(*absent)) == "missing_signature"
+        assert refusal("microsoft-graph", "state", [], notifications(*absent)) == "missing_signature"
 
 
 @pytest.mark.parametrize(
@@ -78,13 +70,13 @@ def test_every_notification_of_a_delivery_must_hold_the_token() -> None:
      b'{"value":[{"clientState":"state"},1]}', b'{"value":[[{"clientState":"state"}]]}'],
 )  # fmt: skip
 def test_a_body_of_another_shape_proves_nothing(body: bytes) -> None:
-    assert refused("microsoft-graph", "state", [], body) == "missing_signature"
+    assert refusal("microsoft-graph", "state", [], body) == "missing_signature"
 
 
 def test_a_body_that_could_be_read_in_two_ways_is_refused() -> None:
     body = b'{"value":[{"clientState":"other","clientState":"state"}]}'
-    assert refused("microsoft-graph", "state", [], body) == "duplicate_key"
-    assert refused("microsoft-graph", "state", [], b"{") == "invalid_json"
+    assert refusal("microsoft-graph", "state", [], body) == "duplicate_key"
+    assert refusal("microsoft-graph", "state", [], b"{") == "invalid_json"
 
 
 def test_both_tokens_are_taken_while_one_is_changed_for_the_other() -> None:
@@ -190,7 +182,7 @@ def test_the_scheme_of_basic_authentication_is_written_in_any_case() -> None:
     ],
 )
 def test_other_credentials_are_refused(text: str, reason: str) -> None:
-    assert refused("basic", "me:word", basic(text)) == reason
+    assert refusal("basic", "me:word", basic(text)) == reason
 
 
 @pytest.mark.parametrize("secret", ["hunter2", ":hunter2", "admin:", "ad\x00min:hunter2", "admin:hun\nter2", "::"])
