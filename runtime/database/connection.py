@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -197,7 +197,7 @@ class Database:
             return True
         # The lock ends with its session, so this connection is used for nothing else.
         connection = await self.session()
-        with self._translating(self._failed_to_read):
+        try:
             try:
                 if await connection.fetchval("SELECT pg_try_advisory_lock($1)", CLAIM, timeout=ANSWER_SECONDS):
                     self._claim, connection = connection, None
@@ -206,6 +206,9 @@ class Database:
                 if connection is not None:
                     # Not `close`, which waits for a response.
                     connection.terminate()
+        except Exception as error:
+            self._translate(error, self._failed_to_read)
+            raise
         return False
 
     async def session(self) -> Any:
@@ -214,8 +217,11 @@ class Database:
         Raises `Unavailable`.
         """
         assert self._server is not None
-        with self._translating(self._failed_to_read):
+        try:
             return await self._server.connect()
+        except Exception as error:
+            self._translate(error, self._failed_to_read)
+            raise
 
     async def keep_claim(self) -> bool:
         """Claim again if the claim was lost with its connection; False if another process has it now.
@@ -257,9 +263,12 @@ class Database:
         self.outage.check()
         async with self._lock:
             self.outage.check()
-            with self._translating(self._failed):
+            try:
                 async with self._writer.begin() as connection:
                     yield connection
+            except Exception as error:
+                self._translate(error, self._failed)
+                raise
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[AsyncConnection]:
@@ -267,12 +276,15 @@ class Database:
         if self.kind == "postgresql":
             # A SQLite file can still be read during an outage.
             self.outage.check()
-        with self._translating(self._failed_to_read):
+        try:
             async with self._reader.connect() as connection:
                 if self.kind == "postgresql":
                     await connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
                 async with connection.begin():
                     yield connection
+        except Exception as error:
+            self._translate(error, self._failed_to_read)
+            raise
 
     async def transact(self, function: Callable[[Connection], Result]) -> Result:
         """Run the synchronous `function` in one write transaction and commit it.
@@ -300,12 +312,15 @@ class Database:
 
         async with self._lock:
             check()
-            with self._translating(self._failed):
+            try:
                 if self._thread is not None:
                     result, changed = await self._thread.run(whole)
                 else:
                     async with self._writer.begin() as connection:
                         result, changed = await connection.run_sync(whole)
+            except Exception as error:
+                self._translate(error, self._failed)
+                raise
         self.changes.committed(changed)
         return result
 
@@ -329,22 +344,16 @@ class Database:
                     commits.stored(transaction, answers)
         return None
 
-    @contextmanager
-    def _translating(self, report: Callable[[Unavailable], None]) -> Iterator[None]:
-        """Translate driver errors about the database itself to `Unavailable`, and call `report` with each."""
-        try:
-            yield
-        except Exception as error:
-            known = unavailable(error, self._location)
-            if isinstance(error, DBAPIError) and not self.intact():
-                # A new connection finds another file, or none; SQLite reports that in several ways.
-                known = Unavailable(f"{self.shown} was removed or replaced")
-            if known is None:
-                raise
+    def _translate(self, error: Exception, report: Callable[[Unavailable], None]) -> None:
+        """Raise the error of a driver about the database itself as `Unavailable`, and call `report` with it."""
+        known = unavailable(error, self._location)
+        if isinstance(error, DBAPIError) and not self.intact():
+            # A new connection finds another file, or none; SQLite reports that in several ways.
+            known = Unavailable(f"{self.shown} was removed or replaced")
+        if known is not None:
             report(known)
-            if known is error:
-                raise
-            raise known from error
+            if known is not error:
+                raise known from error
 
     def _known(self, error: Exception) -> Unavailable | None:
         """Translate a driver error to `Unavailable`, or None if it is not an outage. Disk errors are reported
