@@ -19,45 +19,34 @@ from runtime.webhooks.request.request import Keys, WebhookRequest, no_keys
 from runtime.webhooks.schemes.scheme import Match, UnsignedRequest
 from runtime.webhooks.verification import VerifiedRequest, Verifier
 
+Row = str | Provider
+Key = str | bytes | Secret
+Pairs = Sequence[tuple[str, str]]
 Options = Mapping[str, object] | BaseModel | None
 NOW = 1_700_000_000
 
 
-def configured(provider: str | Provider, options: Options) -> Provider:
+def configured(provider: Row, options: Options) -> Provider:
     """Return a provider's row with `options` applied."""
     return (find_provider(provider) if isinstance(provider, str) else provider).configured(options)
 
 
 def prepare(
-    provider: str | Provider,
-    secrets: Sequence[str | bytes | Secret],
-    options: Options = None,
-    places: Sequence[int] | None = None,
+    provider: Row, secrets: Sequence[Key], options: Options = None, places: Sequence[int] | None = None
 ) -> Verifier:
     """Return the verifier of a provider with `options`. Raises ValueError for provider, options or secrets."""
     return verification.prepare(configured(provider, options), secrets, places)
 
 
 def sign_request(
-    provider: str | Provider,
-    secret: str | bytes | Secret,
-    body: bytes,
-    *,
-    options: Options = None,
-    **more: Any,
+    provider: Row, secret: Key, body: bytes, *, options: Options = None, **more: Any
 ) -> tuple[list[tuple[str, str]], bytes]:
     """Return headers and body as a provider with `options` would send them."""
     return verification.sign_request(configured(provider, options), secret, body, **more)
 
 
 def sign(
-    provider: str | Provider,
-    secret: str | bytes | Secret,
-    body: bytes,
-    *,
-    event: str | None = None,
-    options: Options = None,
-    **unsigned: Any,
+    provider: Row, secret: Key, body: bytes, *, event: str | None = None, options: Options = None, **unsigned: Any
 ) -> list[tuple[str, str]]:
     """Return only the headers of `sign_request`, for an unchanged `body`."""
     request = UnsignedRequest(body, **unsigned)
@@ -65,9 +54,9 @@ def sign(
 
 
 def verify(
-    provider: str | Provider,
-    secrets: Sequence[str | bytes | Secret],
-    headers: Sequence[tuple[str, str]],
+    provider: Row,
+    secrets: Sequence[Key],
+    headers: Pairs,
     body: bytes,
     *,
     now: float,
@@ -84,7 +73,7 @@ def verify(
     return prepared.identify(prepared.check(request, now), request, prepared.payload(request))
 
 
-def refusal(provider: str, secret: str, headers: Sequence[tuple[str, str]], body: bytes = b"{}", **more: Any) -> str:
+def refusal(provider: str, secret: str, headers: Pairs, body: bytes = b"{}", **more: Any) -> str:
     """Return the reason why `verify` refuses a request."""
     with pytest.raises(RefusedRequest) as caught:
         verify(provider, [secret], headers, body, **{"now": NOW, **more})
@@ -92,9 +81,9 @@ def refusal(provider: str, secret: str, headers: Sequence[tuple[str, str]], body
 
 
 def matched(
-    provider: str | Provider,
-    secrets: Sequence[str | bytes | Secret],
-    headers: Sequence[tuple[str, str]],
+    provider: Row,
+    secrets: Sequence[Key],
+    headers: Pairs,
     body: bytes,
     *,
     now: float,
@@ -111,12 +100,6 @@ def matched(
 
 
 def _request(
-    headers: Sequence[tuple[str, str]],
-    body: bytes,
-    *,
-    method: str = "POST",
-    url: str | None = None,
-    query: str = "",
-    keys: Keys = no_keys,
+    headers: Pairs, body: bytes, *, method: str = "POST", url: str | None = None, query: str = "", keys: Keys = no_keys
 ) -> WebhookRequest:
     return WebhookRequest(Headers(headers), body, method, url, query, keys)
