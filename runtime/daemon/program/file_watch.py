@@ -86,7 +86,7 @@ async def _bursts(
             # A folder that was created in between is not watched yet either.
             missed = first and set(await asyncio.to_thread(_open_folders, folders, whole, ignored())) - set(listened)
             first = False
-            if missed or _new_folder(burst):
+            if missed or _folders_changed(burst, listened):
                 return
 
 
@@ -107,8 +107,13 @@ def _in_unicode(folders: Sequence[Path]) -> Iterator[list[Path]]:
         yield names
 
 
-def _new_folder(burst: set[tuple[Change, str]]) -> bool:
-    return any(change is Change.added and Path(path).is_dir() for change, path in burst)
+def _folders_changed(burst: set[tuple[Change, str]], listened: Sequence[Path]) -> bool:
+    """Return True if there is a new folder, or a watched one was removed: its place may have been taken at once by
+    another one, which may even have its inode."""
+    return any(
+        (change is Change.added and Path(path).is_dir()) or (change is Change.deleted and Path(path) in listened)
+        for change, path in burst
+    )
 
 
 def _open_folders(folders: Sequence[Path], whole: Set[Path], ignored: Sequence[Path]) -> list[Path]:

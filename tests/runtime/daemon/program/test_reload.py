@@ -176,6 +176,12 @@ def test_a_folder_that_vanishes_changes_nothing_and_is_seen_when_it_comes_back(t
         write_program(tmp_path, GITHUB)
         until(lambda: not mounted(daemon))
         assert last_error(daemon) is None
+        for turn in range(5):  # another folder takes its place at once
+            shutil.rmtree(file.parent)
+            write_program(tmp_path, GITHUB + f"# {turn}\n")
+            until(lambda: last_error(daemon) is None and mounted(daemon, "/hooks/github"))
+            write_program(tmp_path, GITHUB + SECOND)
+            until(lambda: mounted(daemon))
 
 
 @each_case(
