@@ -36,7 +36,7 @@ from runtime.daemon.listeners.sockets import (
     shown,
 )
 from runtime.daemon.process.open_files import room_for, room_for_operators
-from runtime.daemon.process.root import COMPACTED_FILE, PROVEN_FILE, Root, is_owned, own
+from runtime.daemon.process.root import PROVEN_FILE, Root, is_owned, own
 from runtime.daemon.process.settings import ProcessSettings
 from runtime.daemon.process.systemd import Notifier
 from runtime.daemon.program.app import App
@@ -53,7 +53,6 @@ from runtime.http.limits import HttpLimits
 from runtime.http.server import Server
 from runtime.identity import users
 from runtime.identity.caller import Caller, Scope
-from runtime.memory.compaction_schedule import Compactor
 from runtime.outbound.key_store import KeyStore
 from runtime.switches import SwitchedOff
 from runtime.threads import thread_retention
@@ -228,12 +227,6 @@ class Daemon:
             dispatcher=self._dispatcher,
             notifications=self._notifications,
             retention=self._retention,
-            compactor=Compactor(
-                app.pinned_memories,
-                clock,
-                read=lambda: app.state.root.read(COMPACTED_FILE),
-                write=lambda moments: app.state.root.write(COMPACTED_FILE, moments),
-            ),
             notifier=notifier,
             other_daemons=other_daemons,
             keys=self._key_upkeep,

@@ -17,15 +17,14 @@ from aiohttp import web
 from runtime.daemon.listeners.operators import admin
 from runtime.daemon.listeners.sockets import AdminSocket
 from runtime.daemon.process import log_setup as logs
-from runtime.daemon.process.root import COMPACTED_FILE, Root, has_program, own
+from runtime.daemon.process.root import Root, has_program, own
 from runtime.daemon.process.settings import ProcessSettings
 from runtime.daemon.process.supervisor import Supervisor
 from runtime.daemon.program.app import App, refuse_another_database
 from runtime.daemon.program.key_upkeep import KeyUpkeep
-from runtime.daemon.program.upkeep import check_database, reload_on_changes
+from runtime.daemon.program.upkeep import check_database, compact_on_schedule, reload_on_changes
 from runtime.daemon.program.user_removal import Removal
 from runtime.daemon.tasks import supervisor
-from runtime.memory.compaction_schedule import Compactor
 from runtime.secrets import BACKENDS
 
 log = structlog.get_logger("symbiont.daemon")
@@ -88,13 +87,7 @@ async def _served(app: App, command: str) -> AsyncIterator[AdminSocket]:
 async def _attend(app: App, tasks: Supervisor) -> None:
     """Start the background tasks of a daemon for memories and secrets."""
     await app.start_background(partial(_started, tasks))
-    compactor = Compactor(
-        app.pinned_memories,
-        app.state.clock,
-        read=lambda: app.state.root.read(COMPACTED_FILE),
-        write=lambda moments: app.state.root.write(COMPACTED_FILE, moments),
-    )
-    tasks.start("compaction", compactor.run())
+    tasks.start("compaction", compact_on_schedule(app))
     tasks.start("removed users", Removal(app).run())
     tasks.start("keys", KeyUpkeep(app, tasks.fail).run())
     tasks.start("guard", _guard(app, tasks))

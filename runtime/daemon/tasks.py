@@ -13,11 +13,16 @@ from runtime.daemon.process.supervisor import Supervisor
 from runtime.daemon.process.systemd import Notifier
 from runtime.daemon.program.app import RECALLED, TODO, App
 from runtime.daemon.program.key_upkeep import KeyUpkeep
-from runtime.daemon.program.upkeep import look_at_models, look_at_state, reload_on_changes, reload_on_installs
+from runtime.daemon.program.upkeep import (
+    compact_on_schedule,
+    look_at_models,
+    look_at_state,
+    reload_on_changes,
+    reload_on_installs,
+)
 from runtime.daemon.program.user_removal import Removal
 from runtime.database.notifications import Notifications
 from runtime.extension_table import table_of
-from runtime.memory.compaction_schedule import Compactor
 from runtime.secrets import BACKENDS
 from runtime.secrets.backend import SecretBackend
 from runtime.switches import Switches
@@ -39,7 +44,6 @@ class DaemonParts:
     dispatcher: Dispatcher
     notifications: Notifications
     retention: Retention
-    compactor: Compactor
     notifier: Notifier
     other_daemons: OtherDaemons
     keys: KeyUpkeep
@@ -98,7 +102,7 @@ TASKS: Final = table_of(
         BackgroundTask("dynamic webhooks", lambda parts: parts.app.state.dynamic_routes.run()),
         BackgroundTask("tokens", lambda parts: parts.app.state.tokens.run()),
         # Of memories, by their retention; threads are summarized in runs.
-        BackgroundTask("compaction", lambda parts: parts.compactor.run()),
+        BackgroundTask("compaction", lambda parts: compact_on_schedule(parts.app)),
         BackgroundTask("removed users", lambda parts: Removal(parts.app).run()),
         BackgroundTask("expired entries", lambda parts: _expiry(parts.app).run()),
         BackgroundTask("sizes of texts", lambda parts: parts.app.state.texts.run()),

@@ -6,6 +6,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
+from pathlib import Path
 
 import structlog
 
@@ -18,7 +19,6 @@ from runtime.daemon.process.master_rotation import open_database
 from runtime.daemon.process.root import APPROVALS_FILE, Root
 from runtime.daemon.process.root_owner import is_for_another
 from runtime.daemon.process.settings import ProcessSettings
-from runtime.daemon.process.sql_opening import open_sql_database
 from runtime.database.connection import Database
 from runtime.database.resealing import Resealing
 from runtime.identity.tokens import Tokens
@@ -34,7 +34,9 @@ from runtime.models.calls.counted_calls import CallContext
 from runtime.models.calls.service import Services
 from runtime.models.calls.usage import UsageLog
 from runtime.secrets.backend import SecretContext
+from runtime.tables.postgres.database import PostgresTables
 from runtime.tables.sql_database import SqlDatabase
+from runtime.tables.sqlite.database import SqliteTables
 from runtime.tables.storage import UserStorage
 from runtime.tables.texts import TextStorage
 from runtime.tasks.store import TaskStore
@@ -106,7 +108,7 @@ class RootState:
             if database.upgraded:
                 log.warning("database_upgraded", what=database.upgraded)
             state = cls(root, settings, database, clock)
-            state.sql = await open_sql_database(database, root.state, state.storage)
+            state.sql = await _open_sql(database, root.state, state.storage)
             stack.callback(state.secrets.close)
             stack.push_async_callback(state._close)
             yield state
@@ -151,3 +153,15 @@ def _approvals(root: Root, database: Database) -> Approvals:
     """Return the approvals of a root, whose file only a process with the keys of the database can write."""
     key = database.keys.derive("mcp server approvals")
     return Approvals(partial(root.read, APPROVALS_FILE), partial(root.write, APPROVALS_FILE), key)
+
+
+async def _open_sql(database: Database, state: Path, storage: UserStorage) -> SqlDatabase:
+    """Return the SQL tables of the users of `database`; its `problem` says why there are none. What it needs is opened
+    when it is first used. `state`: the state folder of the root."""
+    match database.kind:
+        case "sqlite":
+            return SqliteTables(database, state, storage)
+        case "postgresql":
+            tables = PostgresTables(database, storage)
+            await tables.look()
+            return tables

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from importlib import invalidate_caches
 from pathlib import Path
 from typing import Final
@@ -15,9 +16,11 @@ from typing import Final
 import structlog
 
 from runtime.api.admin.readiness import red_checks
+from runtime.daemon.process.root import COMPACTED_FILE
 from runtime.daemon.program.app import App
 from runtime.daemon.program.file_watch import changes
 from runtime.database.errors import Unavailable
+from runtime.memory.compaction_schedule import Compactor
 
 log = structlog.get_logger("symbiont.daemon")
 
@@ -36,6 +39,17 @@ async def reload_on_changes(app: App) -> None:
 
     async for _ in changes(app.paths, ignored):
         await app.reload()
+
+
+async def compact_on_schedule(app: App) -> None:
+    """Compact memories by their retention, until cancelled; the root keeps when each was compacted last."""
+    root = app.state.root
+    await Compactor(
+        app.pinned_memories,
+        app.state.clock,
+        read=partial(root.read, COMPACTED_FILE),
+        write=partial(root.write, COMPACTED_FILE),
+    ).run()
 
 
 async def look_at_models(app: App) -> None:
