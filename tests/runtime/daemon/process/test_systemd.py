@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -68,28 +69,22 @@ def test_a_service_manager_that_went_away_does_not_matter(tmp_path: Path) -> Non
     Notifier({"NOTIFY_SOCKET": str(tmp_path / "gone")}).ready("x")
 
 
-def test_the_daemon_tells_its_whole_life(tmp_path: Path) -> None:
-    write_program(tmp_path)
-    heard: list[str] = []
-    with manager(str(tmp_path / "notify")) as listener:
-        with running(tmp_path, "program", NOTIFY_SOCKET=str(tmp_path / "notify")) as daemon:
-            heard.append(listener.recv(1024).decode())
-            daemon.process.send_signal(1)
-            heard.append(listener.recv(1024).decode())
-            heard.append(listener.recv(1024).decode())
-        heard.append(listener.recv(1024).decode())
-    assert [text.partition("\n")[0] for text in heard] == ["READY=1", "RELOADING=1", "READY=1", "STOPPING=1"]
-    assert "STATUS=1 webhooks on 127.0.0.1:" in heard[0]
-
-
-def test_the_status_line_follows_webhooks_that_are_made_while_it_runs(tmp_path: Path) -> None:
+def test_the_daemon_tells_its_whole_life_and_its_webhooks_also_those_made_while_it_runs(tmp_path: Path) -> None:
     write_program(tmp_path)
     address = str(tmp_path / "notify")
-    with manager(address) as listener, running(tmp_path, "program", NOTIFY_SOCKET=address) as daemon:
-        assert "STATUS=1 webhooks on" in listener.recv(1024).decode()
-        for number in (2, 3, 4):
-            assert daemon.symbi("webhook", "create", f"number {number}", "--agent", "reviewer").returncode == 0
-            assert listener.recv(1024).decode().startswith(f"STATUS={number} webhooks on")
+    with manager(address) as listener:
+
+        def heard() -> str:
+            return listener.recv(1024).decode()
+
+        with running(tmp_path, "program", NOTIFY_SOCKET=address) as daemon:
+            assert heard().startswith("READY=1\nSTATUS=1 webhooks on 127.0.0.1:")
+            for number in (2, 3):
+                assert daemon.symbi("webhook", "create", f"number {number}", "--agent", "reviewer").returncode == 0
+                assert heard().startswith(f"STATUS={number} webhooks on")
+            daemon.process.send_signal(signal.SIGHUP)
+            assert [heard().partition("\n")[0] for _ in range(2)] == ["RELOADING=1", "READY=1"]
+        assert heard().startswith("STOPPING=1")
 
 
 def test_the_unit_hides_no_description_of_the_processor() -> None:
