@@ -53,11 +53,17 @@ def test_a_memory_that_is_red_is_a_warning_of_readyz_and_in_the_log(tmp_path: Pa
         assert '"event": "not_ready"' in daemon.log.read_text()
 
 
-def test_a_memory_whose_folder_is_gone_is_red_until_a_person_decides(tmp_path: Path) -> None:
+def test_an_index_that_is_gone_is_rebuilt_and_a_memory_without_its_folder_is_red_until_a_person_decides(
+    tmp_path: Path,
+) -> None:
     write_program(tmp_path, PROGRAM)
     folder = tmp_path / "data/agents"
     with running(tmp_path, "program") as daemon:
         assert write(daemon, "kept") == 0
+    shutil.rmtree(tmp_path / ".symbi/index")
+    with running(tmp_path, "program") as daemon:
+        until(lambda: '"event": "index_built"' in daemon.log.read_text())
+        until(lambda: "1 entry" in checks(daemon)["index of notes"]["text"])
     folder.rename(tmp_path / "away")
     with running(tmp_path, "program") as daemon:
         assert checks(daemon)["memory notes"]["status"] == "RED"
@@ -86,16 +92,6 @@ def test_a_folder_that_is_gone_is_noticed_in_a_root_that_was_restored_elsewhere(
     shutil.rmtree(after / "data")
     with running(after, "program", "--root", str(after)) as daemon:
         assert checks(daemon)["memory notes"]["status"] == "RED"
-
-
-def test_an_index_that_is_gone_is_rebuilt_and_says_so(tmp_path: Path) -> None:
-    write_program(tmp_path, PROGRAM)
-    with running(tmp_path, "program") as daemon:
-        assert write(daemon, "deployment notes") == 0
-    shutil.rmtree(tmp_path / ".symbi/index")
-    with running(tmp_path, "program") as daemon:
-        until(lambda: '"event": "index_built"' in daemon.log.read_text())
-        until(lambda: "1 entry" in checks(daemon)["index of notes"]["text"])
 
 
 def test_a_model_that_readiness_cannot_use_has_a_series_of_0(tmp_path: Path) -> None:
