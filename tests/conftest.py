@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -32,6 +33,12 @@ from tests.lanes import LONG, examples
 
 # Daemons and commands are started by the hundred: without bytecode each would compile every module again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# Thousands of roots and databases are created, and each commit of one waits for its disk: in memory none does.
+# Tests of durability look at the calls of the system, not at the disk.
+_MEMORY, _ROOM = Path("/dev/shm"), 4 << 30
+if "PYTEST_DEBUG_TEMPROOT" not in os.environ and _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > _ROOM:
+    os.environ["PYTEST_DEBUG_TEMPROOT"] = str(_MEMORY)
 
 # The registry of roots is in the user's state folder. Each worker has its own, so the user's is unchanged.
 _STATE_HOME = tempfile.TemporaryDirectory(prefix="symbiont-tests-")
@@ -131,7 +138,6 @@ def pytest_xdist_auto_num_workers() -> int | None:
 def pytest_collection_finish() -> None:
     """Exclude the collected tests, about a million objects, from garbage collection."""
     gc.enable()
-    gc.collect()
     gc.freeze()
 
 
@@ -194,9 +200,7 @@ def postgres(testrun_uid: str) -> str:
 
     The `pgserver` package's own server where it has a wheel, else what SYMBIONT_TEST_POSTGRES names, else a skip.
     """
-    # Not below pytest's folder: each run removes other users' rights there, and the server runs as another user.
-    folder = Path(tempfile.gettempdir()) / f"symbiont-postgres-{testrun_uid}"
-    url = own_server(folder)
+    url = own_server(testrun_uid)
     if url is not None:
         # The data need not survive a crash of the machine; a killed server loses nothing by this.
         for statement in (*(f"ALTER SYSTEM SET {name} = off" for name in _DURABLE), "SELECT pg_reload_conf()"):
@@ -208,11 +212,13 @@ def postgres(testrun_uid: str) -> str:
     return url
 
 
-def own_server(folder: Path, tries: int = 6) -> str | None:
-    """Start the packaged server, or join the one that another worker of this run started.
+def own_server(name: str, tries: int = 6) -> str | None:
+    """Start the packaged server, or join the one of that name that another worker of this run started.
 
     The last of the processes that joined it stops it when it ends.
     """
+    # Not below pytest's folder: each run removes other users' rights there, and the server runs as another user.
+    folder = Path(os.environ.get("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())) / f"symbiont-postgres-{name}"
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -225,7 +231,7 @@ def own_server(folder: Path, tries: int = 6) -> str | None:
         # The package waits ten seconds for the server, which starts nevertheless on a busy machine.
         if tries == 1:
             raise
-        return own_server(folder, tries - 1)
+        return own_server(name, tries - 1)
 
 
 async def _make_template(url: str) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -24,7 +22,7 @@ def place(postgres: str) -> Iterator[Place]:
 @pytest.fixture(scope="session")
 def place_alone(request: pytest.FixtureRequest) -> Iterator[Place]:
     """Such a database on a server that no other test uses: its roles, rights and locks change by one test only."""
-    server = own_server(Path(tempfile.gettempdir()) / f"symbiont-postgres-{uuid4().hex}")
+    server = own_server(uuid4().hex)
     with owned_database(server or request.getfixturevalue("postgres")) as made:
         yield made
 
