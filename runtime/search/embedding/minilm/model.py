@@ -10,6 +10,8 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -62,7 +64,13 @@ def check() -> None:
         raise UsageError(
             f"the embedding local needs the package {absent}, which is not installed", hint=extras.install("local")
         )
-    _model_file()
+    file = _located()
+    state = None
+    if file is not None:
+        with suppress(OSError):
+            status = file.stat()
+            state = (status.st_ino, status.st_size, status.st_mtime_ns)
+    _check(file, state)
 
 
 class MiniLM:
@@ -174,11 +182,21 @@ def _is_there(package: str) -> bool:
         return False
 
 
-def _model_file() -> bytes:
-    """Return the verified content of the model file. The package is located, not imported: it is data."""
+@lru_cache(maxsize=1)
+def _check(file: Path | None, _state: tuple[int, int, int] | None) -> None:
+    """Raise EmbeddingMismatch unless the file is the right one. It is read again only after it changed."""
+    _content(file)
+
+
+def _located() -> Path | None:
+    """Return the model file of the package, which is located, not imported: it is data."""
     spec = find_spec(PACKAGE)
     folders = (spec.submodule_search_locations if spec is not None else None) or []
-    file = next((file for folder in folders if (file := Path(folder, "model.onnx")).is_file()), None)
+    return next((file for folder in folders if (file := Path(folder, "model.onnx")).is_file()), None)
+
+
+def _content(file: Path | None) -> bytes:
+    """Return the verified content of the model file. Raises EmbeddingMismatch."""
     try:
         content = b"" if file is None else file.read_bytes()
     except OSError as error:
@@ -192,7 +210,7 @@ def _model_file() -> bytes:
 
 
 def _load() -> tuple[Tokenizer, InferenceSession]:
-    content = _model_file()
+    content = _content(_located())
     try:
         import onnxruntime
         from tokenizers import Tokenizer
