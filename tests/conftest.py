@@ -30,6 +30,7 @@ from runtime.memory import open_memory
 from tests.clocks import ManualClock
 from tests.databases import with_keys
 from tests.lanes import LONG, examples
+from tests.statements import share_statements
 
 # Daemons and commands are started by the hundred: without bytecode each would compile every module again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -109,6 +110,8 @@ setattr(  # noqa: B010 - a function of a library
 for processor in structlog.get_config()["processors"]:
     if isinstance(processor, structlog.dev.ConsoleRenderer):
         processor.exception_formatter = structlog.dev.plain_traceback
+
+share_statements()
 
 # A search waits no longer than this for the index; on a busy machine that is too short for what was just written.
 setattr(open_memory, "CATCH_UP_SECONDS", 60.0)  # noqa: B010 - declared Final
