@@ -10,7 +10,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from runtime.daemon.process.root import Root
+from sqlalchemy import or_, select
+
+from runtime.daemon.process import master_key
+from runtime.daemon.process.atomic_file import write_atomically
+from runtime.daemon.process.root import DATABASE_FILE, Root
 from runtime.daemon.process.settings import ProcessSettings
 from runtime.daemon.process.systemd import Notifier
 from runtime.daemon.program.app import App
@@ -23,9 +27,11 @@ from runtime.threads.messages import Message
 from runtime.threads.run import ENDED
 from runtime.threads.thread import Thread
 from runtime.webhooks.receiving.admission import Admission
+from tests.conftest import KEY, KEY_BYTES
+from tests.databases import with_keys
 from tests.runtime.agents.scripted import ScriptedModel
 from tests.runtime.daemon.running import write_program
-from tests.runtime.webhooks.candidates import candidate, rows
+from tests.runtime.webhooks.candidates import candidate
 
 PROGRAM = """\
 memory notes {{ path "notes" embedding hashing }}
@@ -87,14 +93,17 @@ class Acting:
 
     async def run(self, turn_id: str) -> Any:
         """Return the row of the run of a message or a delivery; None before its first attempt."""
-        found = await rows(self.app.state.database, runs)
-        return next((row for row in found if turn_id in (row.id, row.delivery_id)), None)
+        of_turn = or_(runs.c.id == turn_id, runs.c.delivery_id == turn_id)
+        async with self.app.state.database.read() as connection:
+            return (await connection.execute(select(runs).where(of_turn).order_by(runs.c.id))).first()
 
     async def until(self, turn_id: str, accepts: Callable[[Any], bool]) -> Any:
         """Return the row of a run once it is as wanted."""
         async with asyncio.timeout(60):
             while (row := await self.run(turn_id)) is None or not accepts(row):
-                await asyncio.sleep(0.02)
+                # Rows of runs change mostly at the end of an attempt.
+                attempts = set(self.dispatcher._running) or {asyncio.create_task(asyncio.sleep(0.005))}
+                await asyncio.wait(attempts, timeout=0.05, return_when=asyncio.FIRST_COMPLETED)
         return row
 
     async def end(self, turn_id: str) -> str | None:
@@ -140,8 +149,12 @@ def program(model: ScriptedModel, more: str = "", models: str = "", chosen: str 
 async def acting(folder: Path, text: str, *, kept: bool = False) -> AsyncIterator[Acting]:
     """Run the agents of a program until the end of the block. `kept`: the program is loaded as by a daemon."""
     file = write_program(folder, text)
-    (folder / ".symbi").mkdir(0o700, exist_ok=True)
-    async with App.open(Root(folder), ProcessSettings.read({})) as app:
+    settings, root = ProcessSettings.read({}), Root(folder)
+    if settings.database is None and not root.state.exists():
+        root.state.mkdir(0o700)
+        write_atomically(root.state / master_key.FILE, KEY_BYTES.hex().encode())
+        with_keys(root.state / DATABASE_FILE, KEY)
+    async with App.open(root, settings) as app:
         await (app.start if kept else app.load)([file])
         agent = Acting(app)
         try:
