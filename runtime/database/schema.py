@@ -601,7 +601,7 @@ steps = _table(
     # No foreign key: steps are written in every run, and deleted with it.
     Column("run_id", String(36), primary_key=True),
     Column("position", Integer, primary_key=True),
-    Column("key", Text),
+    Column("key", Text, nullable=False),
     _user(),
     Column("kind", String(64), nullable=False),
     Column("repeatable", Boolean, nullable=False),

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from itertools import count
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -27,7 +27,6 @@ from runtime.threads.step import (
     DONE,
     FAILED,
     INTENDED,
-    UNNAMED,
     RecordedStep,
     StepUncertain,
     StepWrite,
@@ -36,6 +35,8 @@ from runtime.threads.step import (
 )
 
 _STEPS = Stage(stage_ranks.STEPS, store_steps)
+_UNNAMED: Final = "#"
+"""Prefix of the key of a step without one; the number of such steps before it follows."""
 
 Act = Callable[[], Awaitable[object]]
 
@@ -133,9 +134,9 @@ class RunLog:
 
     def _name(self, key: str | None) -> str:
         if key is None:
-            return f"{UNNAMED}{next(self._unnamed)}"
-        if not key or key.startswith(UNNAMED):
-            raise ValueError(f"the key of a step cannot be empty or begin with {UNNAMED}: {key!r}")
+            return f"{_UNNAMED}{next(self._unnamed)}"
+        if not key or key.startswith(_UNNAMED):
+            raise ValueError(f"the key of a step cannot be empty or begin with {_UNNAMED}: {key!r}")
         if key in self._named:
             raise ValueError(f"two steps of one run have the key {key!r}")
         self._named.add(key)

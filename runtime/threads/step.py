@@ -20,9 +20,6 @@ DONE: Final = "done"
 FAILED: Final = "failed"
 """The act raised `Retry` or `GiveUp`: it did not happen."""
 
-UNNAMED: Final = "#"
-"""Prefix of the key of a step without one; the number of such steps before it follows."""
-
 
 class Superseded(SymbiontError):  # noqa: N818 - it says what happened to the attempt
     """Another attempt at this run has begun; writes of this attempt are rejected."""
@@ -118,14 +115,10 @@ def recorded_in(connection: Connection, run_id: str, keys: Sequence[str]) -> dic
 
 async def recorded_steps(database: Database, run_id: str) -> dict[str, RecordedStep]:
     """Return the steps that earlier attempts at the run recorded, by key."""
-    query = select(*steps.c["position", "key", "kind", "repeatable", "state", "result"])
+    query = select(*steps.c["key", "position", "kind", "repeatable", "state", "result"])
     async with database.read() as connection:
-        rows = await connection.execute(query.where(steps.c.run_id == run_id))
-        # Steps recorded by versions without keys are numbered by their positions.
-        return {
-            f"{UNNAMED}{position}" if key is None else key: RecordedStep(position, *rest)
-            for position, key, *rest in rows
-        }
+        found = await connection.execute(query.where(steps.c.run_id == run_id))
+        return {key: RecordedStep(*rest) for key, *rest in found}
 
 
 def model_steps(connection: Connection, run_id: str) -> int:

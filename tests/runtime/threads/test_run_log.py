@@ -321,13 +321,3 @@ async def test_new_steps_of_a_later_attempt_run_beside_those_of_an_earlier_one(
     async with database.read() as connection:
         positions = (await connection.execute(select(steps.c.position).order_by(steps.c.position))).scalars().all()
     assert list(positions) == list(range(20))
-
-
-async def test_steps_that_were_recorded_before_they_had_keys_are_found_again(begin: Begin, database: Database) -> None:
-    log = await begin(1)
-    await log.step("one", {}, Act(1))
-    await log.step("two", {}, Act(2))
-    await log.settle()
-    await database.transact(lambda connection: connection.execute(steps.update().values(key=None)))
-    log = await begin(2)
-    assert [await log.step("one", {}, Act()), await log.step("two", {}, Act())] == [1, 2]
