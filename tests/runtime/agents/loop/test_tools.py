@@ -40,6 +40,7 @@ def doing(monkeypatch: pytest.MonkeyPatch, name: str, act: Callable[[], Awaitabl
         return await act()
 
     monkeypatch.setattr(ALL_TOOLS[name], "function", function)
+    monkeypatch.setattr(ALL_TOOLS[name], "_remaining", {})  # copies with the function of before
 
 
 async def outcome(folder: Path, *replies: Any, more: str = TOOLS, scopes: tuple[str, ...] = ("write",)) -> Any:
