@@ -234,11 +234,12 @@ def test_on_a_terminal_a_person_is_asked_before_the_start_and_before_the_approva
 
 @LONG
 def test_a_server_that_does_not_list_its_tools_ends_a_command_in_time(tmp_path: Path, model: ScriptedModel) -> None:
-    write_program(tmp_path, program(model, raw("lists_nothing"), settings="start_timeout 1s"))
+    # Python starts slowly on a busy machine: in one second the server may not even have answered.
+    write_program(tmp_path, program(model, raw("lists_nothing"), settings="start_timeout 5s"))
     with running(tmp_path, "program", A_TOKEN=SECRET) as daemon:
         done = daemon.symbi("mcp-server", "approve", "raw", "--yes", A_TOKEN=SECRET)
     assert done.returncode == 1
-    assert "raw is away: it did not list its tools within 1 second after its start" in done.stderr
+    assert "raw is away: it did not list its tools within 5 seconds after its start" in done.stderr
 
 
 @LONG
