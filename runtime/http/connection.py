@@ -83,6 +83,7 @@ class Connection(RequestHandler):
         *(
             "_chunked",
             "_content",
+            "_early",
             "_ended",
             "_failed",
             "_gathering",
@@ -116,6 +117,7 @@ class Connection(RequestHandler):
         self._content: StreamReader | None = None  # of the current or last request
         self._chunked = False
         self._gathering: BodyReader | None = None
+        self._early = 0  # bytes of the body that were received before the handler asked for it
         self._head_size = 0
         self._ended = False  # the peer closed its side
         self._held = False  # reading is paused until the buffered input is handled
@@ -291,6 +293,7 @@ class Connection(RequestHandler):
     def begin_body(self, gathering: BodyReader) -> None:
         """Begin waiting for a body."""
         self._gathering = gathering
+        gathering.note(self._early)
         if self._group is not None:
             self._group.wait(self)
 
@@ -333,6 +336,7 @@ class Connection(RequestHandler):
             # aiohttp's parser keeps the last line of a trailer, and reads it as the first header of the next request.
             resp.force_close()
         answered = await super().finish_response(request, resp, start_time)
+        self._early = 0
         if self._state is State.GONE or answered[1]:
             return answered
         content = self._content
@@ -380,6 +384,8 @@ class Connection(RequestHandler):
             if self.queued and self.queued[-1][1] is not content:
                 # Only an error can follow it.
                 self._gathering.fail(HttpError("malformed_request"))
+        elif self._state is State.WORKING:
+            self._early += size
 
     def _work(self) -> None:
         """Begin to handle a complete request: the connection does not wait for its peer."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
+import time
 
 import pytest
 
@@ -14,6 +15,7 @@ from runtime.http.response import Response
 from tests.runtime.http.peer import LARGEST, Serve, Serving, until
 
 HEAD = b"POST /a HTTP/1.1\r\nHost: x\r\n"
+TRAILER = b"".join(b"X-%d: " % number + b"a" * 20_000 + b"\r\n" for number in range(50))
 
 
 def post(body: bytes, path: str = "/a", *lines: str) -> bytes:
@@ -285,13 +287,22 @@ def test_what_follows_a_body_never_becomes_a_header_of_the_next_request(serve: S
         b"1\r\nx\r\n" * 60_000,
         b"1;" + b"a" * 1_500_000,
         b"1;aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\nx\r\n" * 20_000,
-        b"0\r\n" + b"".join(b"X-%d: " % number + b"a" * 20_000 + b"\r\n" for number in range(50)),
+        b"0\r\n" + TRAILER,
     ],
     ids=["chunks of one byte", "an extension", "extensions", "a trailer"],
 )
 def test_a_body_of_framing_alone_is_refused(serve: Serve, framing: bytes) -> None:
     with serve().connect() as peer:
         peer.try_to_send(HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + framing)
+        assert peer.answer().error == "malformed_request"
+
+
+def test_framing_that_arrives_before_its_handler_has_begun_is_counted(serve: Serve) -> None:
+    serving = serve()
+    with serving.connect() as peer:
+        # All of it has arrived when the loop reads again, and a part of it is read before the handler begins.
+        serving.loop.call_soon_threadsafe(time.sleep, 0.3)
+        peer.try_to_send(HEAD + b"Transfer-Encoding: chunked\r\n\r\n0\r\n" + TRAILER[:700_000])
         assert peer.answer().error == "malformed_request"
 
 
