@@ -92,7 +92,7 @@ class FailoverBackend:
         """See `McpBackend`."""
         return True
 
-    async def usual(self) -> ToolChoice:
+    async def default_choice(self) -> ToolChoice:
         """See `McpBackend`. A program that nobody runs yet is loaded first."""
         if self._own is None and self._look() is None:
             if not self._paths and not await asyncio.to_thread(has_program, self._root):
@@ -103,7 +103,7 @@ class FailoverBackend:
                 # Each call says why.
                 return COLLECTIONS
         if self._own is not None:
-            return await self._own.usual()
+            return await self._own.default_choice()
         # Recorded by the owner.
         words = self._root.read(PROGRAM_FILE).get("tools")
         return ToolChoice.of(words) if isinstance(words, list) else COLLECTIONS
@@ -141,7 +141,7 @@ class FailoverBackend:
                 try:
                     return await work(remote)
                 except OwnerGone as gone:
-                    if gone.asked and called is not None and not self._repeatable(*called):
+                    if gone.was_sent and called is not None and not self._repeatable(*called):
                         raise BackendFailure(_stopped(called[0])) from None
             if await self._take():
                 break

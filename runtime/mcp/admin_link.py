@@ -28,11 +28,11 @@ _NOBODY: Final = (FileNotFoundError, ConnectionRefusedError, ConnectionResetErro
 
 
 class OwnerGone(Exception):  # noqa: N818 - it says what is the case
-    """The root's owner does not respond. `asked`: the operation may have started."""
+    """The root's owner does not respond. `was_sent`: the operation may have started."""
 
-    def __init__(self, *, asked: bool) -> None:
+    def __init__(self, *, was_sent: bool) -> None:
         super().__init__("the process that owns the root does not answer")
-        self.asked = asked
+        self.was_sent = was_sent
 
 
 async def ask(
@@ -45,7 +45,7 @@ async def ask(
     try:
         reader, writer = await asyncio.open_unix_connection(address)
     except (*_NOBODY, BlockingIOError):
-        raise OwnerGone(asked=False) from None
+        raise OwnerGone(was_sent=False) from None
     except OSError as error:
         message = f"the admin socket {address} cannot be used: {error.strerror or error}"
         raise BackendFailure({"code": "provider_unavailable", "message": message}) from None
@@ -60,7 +60,7 @@ async def ask(
         await writer.drain()
         return await _answer(reader, root, progress)
     except (*_NOBODY, asyncio.IncompleteReadError, ValueError):
-        raise OwnerGone(asked=True) from None
+        raise OwnerGone(was_sent=True) from None
     finally:
         writer.close()
 
@@ -69,12 +69,12 @@ async def _answer(reader: asyncio.StreamReader, root: str, progress: Progress | 
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
     status = int(head.split(" ", 2)[1])
     if f"\r\n{ROOT_HEADER.lower()}: {root}\r\n" not in head or status == MISDIRECTED:
-        raise OwnerGone(asked=False)
+        raise OwnerGone(was_sent=False)
     outcome = await _outcome(reader, progress) if LINES in head else read_whole(status, await reader.read(-1) or b"{}")
     if outcome is None:
-        raise OwnerGone(asked=True)
+        raise OwnerGone(was_sent=True)
     if outcome.failed:
-        raise _failed(outcome.content)
+        raise _failure_of(outcome.content)
     return outcome.content
 
 
@@ -99,7 +99,7 @@ async def _lines(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
             parts.append(rest)
 
 
-def _failed(error: Mapping[str, Any]) -> BackendFailure:
+def _failure_of(error: Mapping[str, Any]) -> BackendFailure:
     """Return the failure of an operation's error; errors of the admin socket itself have no code."""
     code = "invalid_params" if error.get("exit_code") == 2 else "provider_unavailable"
     known = {"code": code, "message": error.get("message", "it failed")}

@@ -32,7 +32,7 @@ class McpBackend(Protocol):
     def may(self, scope: Scope) -> bool:
         """True if the caller has the scope. Does not wait."""
 
-    async def usual(self) -> ToolChoice:
+    async def default_choice(self) -> ToolChoice:
         """Return the tools of a client that chose none."""
 
     async def has_tables(self) -> bool:

@@ -39,7 +39,7 @@ class LocalBackend:
         """See `McpBackend`."""
         return self._caller.may(scope)
 
-    async def usual(self) -> ToolChoice:
+    async def default_choice(self) -> ToolChoice:
         """See `McpBackend`."""
         if self._caller.tools is not None:
             return self._caller.tools

@@ -36,10 +36,10 @@ async def with_progress(work: Callable[[Progress | None], Coroutine[Any, Any, T]
     finally:
         if not task.done():
             task.cancel()
-            task.add_done_callback(_let_go)
+            task.add_done_callback(_retrieve_exception)
 
 
-def _let_go(task: asyncio.Future[Any]) -> None:
+def _retrieve_exception(task: asyncio.Future[Any]) -> None:
     """Retrieve the task's exception, so that it is not logged as unhandled."""
     if not task.cancelled():
         task.exception()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from mcp.server.caching import CacheHint
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
@@ -28,8 +28,6 @@ from runtime.mcp.listing import ListedTool
 from runtime.mcp.progress_notifications import with_progress
 from runtime.tool_groups import COLLECTIONS, READ_ONLY, ToolChoice
 
-T = TypeVar("T")
-
 Request = ServerRequestContext[Any, Any]
 
 
@@ -41,13 +39,13 @@ class McpClient(NamedTuple):
     choice: ToolChoice | None = None
     output_schemas: bool = False
 
-    async def shown(self) -> ToolChoice:
+    async def effective_choice(self) -> ToolChoice:
         """Return the tools that it is shown."""
-        return (self.choice or await self.backend.usual()).within(self.backend.limit)
+        return (self.choice or await self.backend.default_choice()).within(self.backend.limit)
 
-    async def listed(self) -> Sequence[Mapping[str, Any]]:
+    async def tool_definitions(self) -> Sequence[Mapping[str, Any]]:
         """Return the tools that it is shown, those on SQL tables if there are any, as the protocol lists them."""
-        shown = await self.shown()
+        shown = await self.effective_choice()
         if "tables" in shown.groups and not await self.backend.has_tables():
             shown = shown.without("tables")
         return listing.tools(self.backend.may, shown, output_schemas=self.output_schemas)
@@ -57,7 +55,7 @@ class McpClient(NamedTuple):
         if self.choice is None and self.backend.limit is None and COLLECTIONS.has(group, read_only=read_only):
             # Usual with every program, which may not be loaded yet.
             return True
-        return (await self.shown()).has(group, read_only=read_only)
+        return (await self.effective_choice()).has(group, read_only=read_only)
 
 
 ClientOf = Callable[[Request], McpClient]
@@ -105,10 +103,10 @@ def make_server(client_of: ClientOf) -> Server[Any]:
     )
 
     async def list_tools(request: Request, _params: PaginatedRequestParams) -> dict[str, Any]:
-        return _DONE | {"tools": await client_of(request).listed()}
+        return _DONE | {"tools": await client_of(request).tool_definitions()}
 
     async def call_tool(request: Request, params: CallToolRequestParams) -> dict[str, Any]:
-        return await _called(request, client_of(request), params)
+        return await _call_tool(request, client_of(request), params)
 
     async def list_resources(request: Request, _params: PaginatedRequestParams) -> dict[str, Any]:
         return _DONE | {"resources": [row for row in await _resources(client_of(request)) if "uri" in row]}
@@ -121,7 +119,7 @@ def make_server(client_of: ClientOf) -> Server[Any]:
         uri, client = str(params.uri), client_of(request)
         if not await _resources(client):
             raise MCPError(RESOURCE_NOT_FOUND, f"Unknown resource: {uri[:200]} (resources belong to collections)")
-        answer = await _asked(client.backend.read(uri), absent=RESOURCE_NOT_FOUND)
+        answer = await _read_resource(client.backend, uri)
         return _DONE | {"contents": [{"uri": uri, "mimeType": "application/json", "text": answer.text}]}
 
     # Plain JSON is passed through: the SDK validates every result against the schema of the negotiated version.
@@ -155,12 +153,12 @@ async def _resources(client: McpClient) -> Sequence[Mapping[str, Any]]:
     return listing.resources(client.backend.may) if await client.has("collections", read_only=True) else ()
 
 
-async def _called(request: Request, client: McpClient, params: CallToolRequestParams) -> dict[str, Any]:
+async def _call_tool(request: Request, client: McpClient, params: CallToolRequestParams) -> dict[str, Any]:
     """Return a tool's result, or its failure as a result that the model reads. Raises MCPError if it is not listed."""
     backend = client.backend
     row = listing.tool(params.name, backend.may)
     if row is None or not await client.has(row.group, read_only=row.read_only or row.may_read):
-        hint = "" if row is None else f" ({_why_not(row, await client.shown(), backend.limit)})"
+        hint = "" if row is None else f" ({_hidden_reason(row, await client.effective_choice(), backend.limit)})"
         raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name[:200]}{hint}")
     if row.may_read and not row.only_reads(params.arguments or {}) and not await client.has(row.group, read_only=False):
         failure = {
@@ -180,7 +178,7 @@ async def _called(request: Request, client: McpClient, params: CallToolRequestPa
     return _result(answer, failed=False)
 
 
-def _why_not(row: ListedTool, shown: ToolChoice, limit: ToolChoice | None) -> str:
+def _hidden_reason(row: ListedTool, shown: ToolChoice, limit: ToolChoice | None) -> str:
     """Return why a tool is not shown, and how a client gets it."""
     if limit is not None and not row.is_in(limit):
         return f"it is one of {row.group}, and this token is limited to the tools {limit}"
@@ -196,12 +194,11 @@ def _result(answer: BackendAnswer, *, failed: bool) -> dict[str, Any]:
     }
 
 
-async def _asked(work: Coroutine[Any, Any, T], *, absent: int = INVALID_PARAMS) -> T:
-    """Return the result of `work`. Raises its failure as an error of the protocol, with the code `absent` if what
-    it names does not exist."""
+async def _read_resource(backend: McpBackend, uri: str) -> BackendAnswer:
+    """Return the content of a resource. Raises a failure as an error of the protocol."""
     try:
-        return await with_progress(lambda _: work, None)
+        return await with_progress(lambda _: backend.read(uri), None)
     except BackendFailure as failed:
-        wrong = {"not_found": absent, "invalid_params": INVALID_PARAMS, "forbidden": INVALID_PARAMS}
-        code = wrong.get(str(failed.failure.get("code")), INTERNAL_ERROR)
+        codes = {"not_found": RESOURCE_NOT_FOUND, "invalid_params": INVALID_PARAMS, "forbidden": INVALID_PARAMS}
+        code = codes.get(str(failed.failure.get("code")), INTERNAL_ERROR)
         raise MCPError(code, failed.line(), {"error": dict(failed.failure)}) from None

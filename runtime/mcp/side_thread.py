@@ -20,7 +20,7 @@ class SideThread:
     """
 
     def __init__(self, name: str) -> None:
-        self._asked: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._calls: SimpleQueue[Callable[[], None]] = SimpleQueue()
         Thread(target=self._run, name=name, daemon=True).start()
 
     async def call(self, function: Callable[..., T], *given: Any) -> T:
@@ -36,12 +36,12 @@ class SideThread:
             else:
                 self._call_in_loop(loop, _finish, future, result)
 
-        self._asked.put(work)
+        self._calls.put(work)
         return await future
 
     def _run(self) -> None:
         while True:
-            self._asked.get()()
+            self._calls.get()()
 
     @staticmethod
     def _call_in_loop(loop: asyncio.AbstractEventLoop, *arguments: Any) -> None:

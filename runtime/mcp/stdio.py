@@ -50,13 +50,13 @@ async def serve_stdio(server: Server[Any]) -> None:
     The SDK's own transport ignores lines that are not messages, reads lines of any length, and cannot be stopped while
     it waits for a line.
     """
-    with _taken() as (source, sink):
+    with _reserve_stdio() as (source, sink):
         to_server, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         outgoing, to_client = anyio.create_memory_object_stream[SessionMessage](0)
         async with anyio.create_task_group() as tasks:
-            refused, asked = outgoing.clone(), _OpenRequests()
-            tasks.start_soon(_write, to_client, sink, asked, tasks.cancel_scope.cancel)
-            tasks.start_soon(_read, source, to_server, refused, asked)
+            refused, open_requests = outgoing.clone(), _OpenRequests()
+            tasks.start_soon(_write, to_client, sink, open_requests, tasks.cancel_scope.cancel)
+            tasks.start_soon(_read, source, to_server, refused, open_requests)
             await server.run(incoming, outgoing, server.create_initialization_options())
             tasks.cancel_scope.cancel()
 
@@ -68,25 +68,25 @@ class _OpenRequests:
         self._open: set[str | int] = set()
         self._none = anyio.Event()
 
-    def received(self, message: JSONRPCMessage) -> None:
+    def add_request(self, message: JSONRPCMessage) -> None:
         """Handle a message of the client: a request, or a cancellation."""
         if isinstance(message, JSONRPCRequest):
             self._open.add(message.id)
         elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
-            self._done((message.params or {}).get("requestId"))
+            self._close((message.params or {}).get("requestId"))
 
-    def sent(self, message: JSONRPCMessage) -> None:
+    def close_answered(self, message: JSONRPCMessage) -> None:
         """Handle a message to the client."""
         if isinstance(message, (JSONRPCResponse, JSONRPCError)):
-            self._done(message.id)
+            self._close(message.id)
 
-    def _done(self, asked: Any) -> None:
-        if isinstance(asked, (str, int)):
-            self._open.discard(asked)
+    def _close(self, request_id: Any) -> None:
+        if isinstance(request_id, (str, int)):
+            self._open.discard(request_id)
         if not self._open:
             self._none.set()
 
-    async def answered(self) -> None:
+    async def wait(self) -> None:
         """Wait until every request is answered, `ANSWER_SECONDS` at most; no more requests arrive meanwhile."""
         if self._open:
             self._none = anyio.Event()
@@ -95,7 +95,7 @@ class _OpenRequests:
 
 
 async def _read(
-    source: int, to_server: Incoming, refused: MemoryObjectSendStream[SessionMessage], asked: _OpenRequests
+    source: int, to_server: Incoming, refused: MemoryObjectSendStream[SessionMessage], open_requests: _OpenRequests
 ) -> None:
     async with to_server, refused:
         async for read in _lines(source):
@@ -108,18 +108,18 @@ async def _read(
                 if isinstance(message, JSONRPCNotification) and "id" in json.loads(line):
                     raise ValueError("an id is text or a whole number")
             except ValueError as error:
-                await refused.send(SessionMessage(_no_message(line, error)))
+                await refused.send(SessionMessage(_error_answer(line, error)))
                 continue
             with suppress(anyio.BrokenResourceError):
-                asked.received(message)
+                open_requests.add_request(message)
                 await to_server.send(SessionMessage(message))
-        await asked.answered()
+        await open_requests.wait()
 
 
-def _no_message(line: bytes | None, error: ValueError) -> JSONRPCError:
+def _error_answer(line: bytes | None, error: ValueError) -> JSONRPCError:
     """Return the answer to a line that is not a message: to the request that it probably was (JSON-RPC 2.0, 5), since
     its client waits for an answer."""
-    code, said, asked = PARSE_ERROR, str(error), None
+    code, said, request_id = PARSE_ERROR, str(error), None
     if line is not None:
         try:
             read = json.loads(line)
@@ -127,16 +127,16 @@ def _no_message(line: bytes | None, error: ValueError) -> JSONRPCError:
             said = "the line is not JSON"
         else:
             code, said = INVALID_REQUEST, "the line is JSON, but not a JSON-RPC 2.0 message"
-            asked = _asked(read)
-    return JSONRPCError(jsonrpc="2.0", id=asked, error=ErrorData(code=code, message=said))
+            request_id = _request_id(read)
+    return JSONRPCError(jsonrpc="2.0", id=request_id, error=ErrorData(code=code, message=said))
 
 
-def _asked(read: Any) -> str | int | None:
+def _request_id(read: Any) -> str | int | None:
     """Return the id of a message that may have been meant as a request."""
-    asked = read.get("id") if isinstance(read, dict) and "method" in read else None
-    if isinstance(asked, str):
-        return well_formed(asked)
-    return asked if isinstance(asked, int) and not isinstance(asked, bool) else None
+    request_id = read.get("id") if isinstance(read, dict) and "method" in read else None
+    if isinstance(request_id, str):
+        return well_formed(request_id)
+    return request_id if isinstance(request_id, int) and not isinstance(request_id, bool) else None
 
 
 def _well_formed(line: bytes) -> bytes:
@@ -173,7 +173,7 @@ async def _lines(source: int) -> AsyncIterator[bytes | None]:
         yield None if size > LONGEST_LINE else b"".join(parts)
 
 
-async def _write(to_client: Outgoing, sink: int, asked: _OpenRequests, end: Callable[[], None]) -> None:
+async def _write(to_client: Outgoing, sink: int, open_requests: _OpenRequests, end: Callable[[], None]) -> None:
     writing = SideThread("standard output")
     async with to_client:
         async for each in to_client:
@@ -183,7 +183,7 @@ async def _write(to_client: Outgoing, sink: int, asked: _OpenRequests, end: Call
             except OSError:
                 # The client has disconnected.
                 end()
-            asked.sent(each.message)
+            open_requests.close_answered(each.message)
 
 
 def _write_all(sink: int, data: bytes) -> None:
@@ -193,7 +193,7 @@ def _write_all(sink: int, data: bytes) -> None:
 
 
 @contextmanager
-def _taken() -> Iterator[tuple[int, int]]:
+def _reserve_stdio() -> Iterator[tuple[int, int]]:
     """Reserve standard input and output for the protocol: other writes to standard output go to the log."""
     sys.stdout.flush()
     source = fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, 3)

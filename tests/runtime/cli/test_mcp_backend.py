@@ -26,7 +26,7 @@ async def test_a_select_is_repeated_and_what_may_change_something_is_not(
     async def answer(_backend: RemoteBackend, name: str, _given: Mapping[str, Any], _progress: object) -> BackendAnswer:
         asked.append(name)
         if len(asked) == 1:
-            raise OwnerGone(asked=True)
+            raise OwnerGone(was_sent=True)
         return BackendAnswer("{}", {})
 
     async def not_taken(_backend: FailoverBackend) -> bool:

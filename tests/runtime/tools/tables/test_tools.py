@@ -144,7 +144,7 @@ class Absent:
 
 async def listed(app: App, tools: str) -> Mapping[str, Any]:
     client = McpClient(LocalBackend(app.open_context, WRITER), ToolChoice.read(tools))
-    return {tool["name"]: tool for tool in await client.listed()}
+    return {tool["name"]: tool for tool in await client.tool_definitions()}
 
 
 async def test_where_there_are_no_tables_no_tool_for_them_is_listed(app: App) -> None:
