@@ -16,7 +16,7 @@ from runtime.documents.encoding import MARKS
 from runtime.extension_table import table_of
 
 MIB = 1024 * 1024
-_LOOKED_AT = 1024
+_HEAD_BYTES = 1024
 """Number of bytes at the beginning of a file that determine its kind."""
 
 
@@ -89,7 +89,7 @@ def reader_of(head: bytes, name: str | None = None) -> Reader:
 def read(source: Path | bytes, encoding: str | None = None, *, name: str | None = None) -> Document:
     """Return the text of a file or of its content. `name`: of the content. Raises Unreadable."""
     if isinstance(source, bytes):
-        return reader_of(source[:_LOOKED_AT], name).read(source, encoding)
+        return reader_of(source[:_HEAD_BYTES], name).read(source, encoding)
     try:
         return _read_file(source, encoding)
     except OSError as error:
@@ -103,7 +103,7 @@ def _read_file(path: Path, encoding: str | None) -> Document:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise Unreadable("it is not a file", hint="pipe its output into `symbi push -`")
-        head = file.read(_LOOKED_AT)
+        head = file.read(_HEAD_BYTES)
         reader = reader_of(head, path.name)
         if status.st_size > reader.largest:
             raise too_large(reader)

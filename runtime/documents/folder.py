@@ -19,7 +19,7 @@ NO_FILE = "not a regular file"
 class FoundFile(NamedTuple):
     """A file to read: its path as given or below a given folder, and its resolved path."""
 
-    shown: str
+    name: str
     path: Path
 
 
@@ -31,7 +31,7 @@ class FolderSearch:
     back, and files with an ending that no reader has. Paths that were given themselves are always used.
     """
 
-    places: list[FoundFile] = field(default_factory=list)
+    files: list[FoundFile] = field(default_factory=list)
     passed_over: Counter[str] = field(default_factory=Counter)
     """Numbers of skipped files and folders, by ending, and under `hidden`, `link` and `not a regular file` (a socket, a
     named pipe)."""
@@ -39,23 +39,23 @@ class FolderSearch:
     """Paths that cannot be accessed, and why."""
     _seen: set[Path] = field(default_factory=set)
 
-    def look(self, paths: Sequence[str]) -> None:
+    def add(self, paths: Sequence[str]) -> None:
         """Add these paths, files or folders."""
-        for shown in paths:
+        for name in paths:
             try:
-                path = Path(shown).resolve(strict=True)
+                path = Path(name).resolve(strict=True)
                 is_folder = path.is_dir()
             except (OSError, RuntimeError, ValueError) as error:
                 # Python 3.11 and 3.12 raise RuntimeError for a loop of links.
-                self.failed.append((shown, _reason(error)))
+                self.failed.append((name, _reason(error)))
                 continue
             if is_folder:
-                self._look_below(shown, path)
+                self._add_folder(name, path)
             else:
-                self._take(shown, path)
+                self._add_file(name, path)
 
-    def _look_below(self, shown: str, folder: Path) -> None:
-        waiting = [(shown, folder)]
+    def _add_folder(self, name: str, folder: Path) -> None:
+        waiting = [(name, folder)]
         while waiting:
             name, path = waiting.pop()
             try:
@@ -64,10 +64,10 @@ class FolderSearch:
             except OSError as error:
                 self.failed.append((name, _reason(error)))
                 continue
-            inner = [(os.path.join(name, each.name), Path(each.path)) for each in self._wanted(found, name)]  # noqa: PTH118
+            inner = [(os.path.join(name, each.name), Path(each.path)) for each in self._collect_files(found, name)]  # noqa: PTH118
             waiting += reversed(inner)
 
-    def _wanted(self, entries: Sequence[os.DirEntry[str]], name: str) -> Iterator[os.DirEntry[str]]:
+    def _collect_files(self, entries: Sequence[os.DirEntry[str]], name: str) -> Iterator[os.DirEntry[str]]:
         """Collect the files, and return the folders."""
         for entry in entries:
             if entry.name.startswith("."):
@@ -81,14 +81,14 @@ class FolderSearch:
                 if not entry.is_file(follow_symlinks=False):
                     self.passed_over[NO_FILE] += 1
                 elif ending in ENDINGS:
-                    self._take(os.path.join(name, entry.name), Path(entry.path))  # noqa: PTH118
+                    self._add_file(os.path.join(name, entry.name), Path(entry.path))  # noqa: PTH118
                 else:
                     self.passed_over[ending or "no ending"] += 1
 
-    def _take(self, shown: str, path: Path) -> None:
+    def _add_file(self, name: str, path: Path) -> None:
         if path not in self._seen:
             self._seen.add(path)
-            self.places.append(FoundFile(shown, path))
+            self.files.append(FoundFile(name, path))
 
 
 def _reason(error: Exception) -> str:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from bs4 import BeautifulSoup, Tag
 
 _DECLARED = re.compile(rb"""<(?:meta[^>]+charset|\?xml[^>]+encoding)\s*=\s*["']?\s*([A-Za-z0-9_.:-]+)""", re.IGNORECASE)
-_LOOKED_AT = 1024
+_HEAD_BYTES = 1024
 """Bytes in which a page must declare its encoding (HTML Standard, section 4.2.5.4)."""
 
 MOST_TAGS = 200_000
@@ -36,13 +36,13 @@ _AROUND = "header, footer, aside"
 _BLANKS = re.compile(r"\n{3,}")
 
 # For each tag or comment without an end, Python's parser searches the whole rest of the page.
-MOST_UNENDED = 20
+MOST_UNCLOSED = 20
 """Number of unclosed tags and comments that are accepted in a page of any size."""
-MOST_LOOKED_THROUGH = 20_000_000
+MOST_SEARCHED = 20_000_000
 """Maximum characters to search for the ends of further ones: about a second."""
 _TAG = re.compile(r"<[A-Za-z][^<>]*+")
 _QUOTED = re.compile(r"\"[^\"<>]*+\"|'[^'<>]*+'")
-_UNENDED = re.compile(r"<[A-Za-z/!?][^<>]*+(?=<|\Z)")
+_UNCLOSED = re.compile(r"<[A-Za-z/!?][^<>]*+(?=<|\Z)")
 _NO_TAGS = re.compile(r"<!--(?:.*?-->)?|<(script|style)\b.*?(?:</\1|\Z)", re.IGNORECASE | re.DOTALL)
 """Comments and code, in which `<` does not begin a tag."""
 
@@ -50,7 +50,7 @@ _NO_TAGS = re.compile(r"<!--(?:.*?-->)?|<(script|style)\b.*?(?:</\1|\Z)", re.IGN
 def read_html(data: bytes, encoding: str | None) -> Document:
     """Return the page's `main` part, else its only `article`, else its body, as Markdown; links become their texts,
     images their alternative texts. Raises Unreadable."""
-    found = _DECLARED.search(data[:_LOOKED_AT])
+    found = _DECLARED.search(data[:_HEAD_BYTES])
     declared = found[1].decode("ascii") if found else None
     if declared is not None and declared.casefold() in {"iso-8859-1", "latin-1", "latin1", "ascii", "us-ascii"}:
         # On the web this name means windows-1252 (Encoding Standard, section 4.2).
@@ -60,7 +60,7 @@ def read_html(data: bytes, encoding: str | None) -> Document:
         raise Unreadable(f"it has more than {MOST_TAGS:,} tags", hint="split it")
     if _attributes(text) > MOST_ATTRIBUTES:
         raise Unreadable(f"its tags have more than {MOST_ATTRIBUTES:,} attributes", hint="split it")
-    _must_end(text)
+    _check_tag_ends(text)
     from bs4 import BeautifulSoup
     from bs4.exceptions import ParserRejectedMarkup
 
@@ -83,16 +83,16 @@ def _attributes(text: str) -> int:
     return sum(len(tag.split()) - 1 for tag in _TAG.findall(_QUOTED.sub("", text)))
 
 
-def _must_end(text: str) -> None:
+def _check_tag_ends(text: str) -> None:
     """Raise Unreadable if too many tags and comments have no end."""
     comments = text.count("<!--", text.rfind("-->") + 1)
-    _are_few(comments, text)
-    _are_few(comments + sum(1 for _ in _UNENDED.finditer(_NO_TAGS.sub("", text))), text)
+    _check_unclosed(comments, text)
+    _check_unclosed(comments + sum(1 for _ in _UNCLOSED.finditer(_NO_TAGS.sub("", text))), text)
 
 
-def _are_few(unended: int, text: str) -> None:
-    if unended > MOST_UNENDED and unended * len(text) > MOST_LOOKED_THROUGH:
-        raise Unreadable(f"{unended:,} of its tags and comments have no end", hint="is it HTML?")
+def _check_unclosed(unclosed: int, text: str) -> None:
+    if unclosed > MOST_UNCLOSED and unclosed * len(text) > MOST_SEARCHED:
+        raise Unreadable(f"{unclosed:,} of its tags and comments have no end", hint="is it HTML?")
 
 
 def _title(page: BeautifulSoup) -> str | None:

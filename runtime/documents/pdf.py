@@ -25,9 +25,9 @@ def read_pdf(data: bytes, _encoding: str | None) -> Document:
 
     Raises Unreadable for a file that is broken, needs a password, or has no text (a scan).
     """
-    with _quiet():
+    with _without_warnings():
         began = time.thread_time()
-        reader, count = _opened(data)
+        reader, count = _open_pdf(data)
         passages: list[str | None] = []
         problems: list[str] = []
         for number in range(count):
@@ -51,7 +51,7 @@ def read_pdf(data: bytes, _encoding: str | None) -> Document:
     return Document(tuple(passages), title, "page", problems=tuple(problems))
 
 
-def _opened(data: bytes) -> tuple[PdfReader, int]:
+def _open_pdf(data: bytes) -> tuple[PdfReader, int]:
     """Return the file, unlocked, and its number of pages. Raises Unreadable."""
     from pypdf import PdfReader
     from pypdf.errors import DependencyError
@@ -94,7 +94,7 @@ def _line(error: Exception) -> str:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def _without_warnings() -> Iterator[None]:
     """Silence warnings about what pypdf repairs on its own."""
     log = logging.getLogger("pypdf")
     before = log.level

@@ -30,7 +30,7 @@ def read_markdown(data: bytes, encoding: str | None) -> Document:
     if named is not None:
         return whole(text, _unquoted(named[1].strip()))
     headed = _HEADING.search(_FENCED.sub("", text))
-    return whole(text, _unclosed(headed[1].strip()) if headed else None)
+    return whole(text, _without_closing_marks(headed[1].strip()) if headed else None)
 
 
 def _unquoted(title: str) -> str:
@@ -38,7 +38,7 @@ def _unquoted(title: str) -> str:
     return title[1:-1] if quoted else title
 
 
-def _unclosed(heading: str) -> str:
+def _without_closing_marks(heading: str) -> str:
     """Remove the closing marks of a heading, which follow a space (CommonMark 0.31, section 4.2)."""
-    said = heading.rstrip("#")
-    return said if said.endswith((" ", "\t")) else heading
+    text = heading.rstrip("#")
+    return text if text.endswith((" ", "\t")) else heading

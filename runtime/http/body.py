@@ -90,7 +90,7 @@ class BodyReader:
         self.room.release()
         self._content.set_exception(problem)
 
-    def late(self, now: float, limits: HttpLimits) -> bool:
+    def is_late(self, now: float, limits: HttpLimits) -> bool:
         """Return True if it takes too long, or arrives too slowly: a sender must not hold a connection with a few
         bytes."""
         passed = now - self.began
@@ -124,7 +124,7 @@ class Bodies:
             mine = self._by_sender[room.sender] + large
             if room.sender is not None and mine > self._limits.gathered // 4:
                 return False
-        if self._over(more, large) and not self._make_room(room, more, large):
+        if self._exceeds_limits(more, large) and not self._make_room(room, more, large):
             return False
         self._count(room, more, large)
         return True
@@ -146,7 +146,7 @@ class Bodies:
         """Return how many of the bytes from `size` to `larger` of a body are beyond a small one."""
         return 0 if larger <= self._limits.small else larger - max(size, self._limits.small)
 
-    def _over(self, more: int, large: int) -> bool:
+    def _exceeds_limits(self, more: int, large: int) -> bool:
         gathered = self._limits.gathered
         return self.size + more > gathered or (large > 0 and self.large + large > gathered // 2)
 
@@ -154,7 +154,7 @@ class Bodies:
         """Drop the slowest bodies of those past their grace period, so that a fast sender need not wait until slow
         ones time out, and of those whose sender would still hold more than this one."""
         limits, now, mine = self._limits, self.now, self._by_sender[room.sender] + large
-        while self._over(more, large):
+        while self._exceeds_limits(more, large):
             any_size = self.size + more > limits.gathered
             others = [
                 each

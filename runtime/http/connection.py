@@ -38,8 +38,8 @@ Refuse = Callable[[HttpError, str | None], Response]
 """Answers input that never became a request, given its error and the peer's address."""
 
 
-def say(problem: HttpError, _peer: str | None) -> Response:
-    """Return the plain-text answer to `problem`."""
+def answer(problem: HttpError, _peer: str | None) -> Response:
+    """Return the answer to `problem`."""
     return failure(problem)
 
 
@@ -62,7 +62,7 @@ class ListenerState:
     `draining`: the listener stops. `empty`: no connection is open."""
 
     limits: HttpLimits
-    refuse: Refuse = say
+    refuse: Refuse = answer
     behind_proxies: bool = False
     now: float = 0.0
     draining: bool = False
@@ -80,21 +80,8 @@ class Connection(RequestHandler):
     """`deadline`: when `expire` is due, in the event loop's seconds. `peer`: the address at the other end."""
 
     __slots__ = (
-        *(
-            "_chunked",
-            "_content",
-            "_early",
-            "_ended",
-            "_failed",
-            "_gathering",
-            "_group",
-            "_head_size",
-            "_held",
-            "_link",
-            "_over",
-            "_shared",
-        ),
-        *("_state", "deadline", "peer"),
+        *("_at_eof", "_chunked", "_content", "_early", "_gathering", "_group", "_head_size", "_linger_end", "_link"),
+        *("_on_hold", "_request_failed", "_shared", "_state", "deadline", "peer"),
     )
 
     def __init__(self, server: web.Server, shared: ListenerState) -> None:
@@ -119,10 +106,10 @@ class Connection(RequestHandler):
         self._gathering: BodyReader | None = None
         self._early = 0  # bytes of the body that were received before the handler asked for it
         self._head_size = 0
-        self._ended = False  # the peer closed its side
-        self._held = False  # reading is paused until the buffered input is handled
-        self._failed = False  # the input was not HTTP
-        self._over: asyncio.Future[None] | None = None
+        self._at_eof = False  # the peer closed its side
+        self._on_hold = False  # reading is paused until the buffered input is handled
+        self._request_failed = False  # the input was not HTTP
+        self._linger_end: asyncio.Future[None] | None = None
 
     @property
     def idle(self) -> bool:
@@ -130,9 +117,9 @@ class Connection(RequestHandler):
         return self._state is State.IDLE
 
     @property
-    def ended(self) -> bool:
+    def at_eof(self) -> bool:
         """True if the peer has closed its side."""
-        return self._ended
+        return self._at_eof
 
     @property
     def most(self) -> int:
@@ -156,7 +143,7 @@ class Connection(RequestHandler):
         shared.empty.clear()
         self._group = shared.connection_table.join(self, None if shared.behind_proxies else network(self.peer))
         if self._group is None:
-            self._ended = len(shared.open) > shared.limits.connections + TURNED_AWAY
+            self._at_eof = len(shared.open) > shared.limits.connections + TURNED_AWAY
             self.refuse(HttpError("overloaded"))
             return
         super().connection_made(transport)
@@ -190,7 +177,7 @@ class Connection(RequestHandler):
 
     def eof_received(self) -> bool:  # type: ignore[override]
         """Handle the end of the peer's input; the peer may still wait for answers."""
-        self._ended = True
+        self._at_eof = True
         if self._state is State.LINGERING:
             self._link.close()
         elif self._gathering is not None:
@@ -212,8 +199,8 @@ class Connection(RequestHandler):
             self._group = None
         if self._gathering is not None:
             self._gathering.fail(HttpError("incomplete_body"))
-        if self._over is not None and not self._over.done():
-            self._over.set_result(None)
+        if self._linger_end is not None and not self._linger_end.done():
+            self._linger_end.set_result(None)
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
@@ -238,11 +225,11 @@ class Connection(RequestHandler):
 
     # Calls of the listener.
 
-    def look(self, now: float) -> None:
+    def check_deadlines(self, now: float) -> None:
         """Check the deadlines of the connection and of its body."""
         if now >= self.deadline:
             self.expire()
-        elif self._gathering is not None and self._gathering.late(now, self._shared.limits):
+        elif self._gathering is not None and self._gathering.is_late(now, self._shared.limits):
             self._gathering.fail(HttpError("timeout"))
 
     def expire(self) -> None:
@@ -279,7 +266,7 @@ class Connection(RequestHandler):
         """Begin a request with this body."""
         self._content = content
         self._chunked = chunked
-        if self._held and not content.is_eof():
+        if self._on_hold and not content.is_eof():
             self._read_on()
 
     def check_body(self) -> None:
@@ -287,7 +274,7 @@ class Connection(RequestHandler):
         if self._content is not None and not self._content.is_eof():
             if self.queued:
                 raise HttpError("malformed_request")
-            if self._ended or self._state is State.GONE:
+            if self._at_eof or self._state is State.GONE:
                 raise HttpError("incomplete_body")
 
     def begin_body(self, gathering: BodyReader) -> None:
@@ -312,9 +299,9 @@ class Connection(RequestHandler):
         self._link.write(render(self._shared.refuse(problem, self.peer), alive=False))
         self._linger()
 
-    def refused(self, problem: HttpError) -> web.StreamResponse:
+    def error_response(self, problem: HttpError) -> web.StreamResponse:
         """Return the answer to invalid input; the connection ends after it."""
-        self._failed = True
+        self._request_failed = True
         return RenderedResponse(self._shared.refuse(problem, self.peer), alive=False)
 
     def handle_error(
@@ -322,8 +309,8 @@ class Connection(RequestHandler):
     ) -> web.StreamResponse:
         """Return the answer to invalid input (400), or to a failure of the handler."""
         if status == 400:
-            return self.refused(_problem(exc, self._shared.limits))
-        self._failed = True
+            return self.error_response(_problem(exc, self._shared.limits))
+        self._request_failed = True
         log.error("request_failed", exc_info=exc)
         if request.writer.output_size:
             raise ConnectionResetError("part of another answer has been sent")
@@ -342,12 +329,13 @@ class Connection(RequestHandler):
         content = self._content
         unread = content is not None and not content.is_eof()
         if not resp.keep_alive:
-            if (unread or self._failed or self.queued or self._held) and not self._ended and self._group is not None:
+            input_left = unread or self._request_failed or self.queued or self._on_hold
+            if input_left and not self._at_eof and self._group is not None:
                 await self._wait_to_be_read()
             elif unread:
                 self.force_close()
         elif not self.queued:
-            if self._ended or self._shared.draining:
+            if self._at_eof or self._shared.draining:
                 self.close()
             self._rest(unread=unread)
         return answered
@@ -408,13 +396,13 @@ class Connection(RequestHandler):
         self._read_on()
 
     def _read_on(self) -> None:
-        if self._held:
-            self._held = False
+        if self._on_hold:
+            self._on_hold = False
             self.resume_transport()
 
     def _hold(self) -> None:
         """Pause reading until the present input has been handled."""
-        self._held = True
+        self._on_hold = True
         self.pause_transport()
 
     def _read_head(self, size: int) -> None:
@@ -430,9 +418,9 @@ class Connection(RequestHandler):
 
     async def _wait_to_be_read(self) -> None:
         """Give the sender time to read the refusal before the connection ends."""
-        self._over = self.loop.create_future()
+        self._linger_end = self.loop.create_future()
         self._linger()
-        await self._over
+        await self._linger_end
         self.force_close()
 
     def _linger(self) -> None:
@@ -441,7 +429,7 @@ class Connection(RequestHandler):
         self.deadline = self._shared.now + self._shared.limits.linger_seconds + 1
         if self._group is not None:
             self._group.wait(self)
-        if self._ended or not self._link.can_write_eof():
+        if self._at_eof or not self._link.can_write_eof():
             self._link.close()
             return
         self._link.write_eof()
@@ -453,9 +441,9 @@ def _problem(error: BaseException | None, limits: HttpLimits) -> HttpError:
     """Convert a parser error. Its own message repeats the input after an empty line."""
     if isinstance(error, LineTooLong):
         return HttpError("target_too_long" if error.args[1] == limits.line else "headers_too_large")
-    said = str(getattr(error, "message", "")).partition("\n\n")[0]
+    text = str(getattr(error, "message", "")).partition("\n\n")[0]
     for word, name in _WORDS.items():
-        if word in said:
+        if word in text:
             return HttpError(name)
     return HttpError("malformed_request")
 

@@ -16,7 +16,7 @@ class Request:
     """`head`: see `RequestHead`. `peer`: the address at the socket's other end (a proxy's, if there is one); None for a
     socket without addresses. `failed`: its body is unavailable, so the start of the next request is unknown."""
 
-    __slots__ = ("_asked", "_bodies", "_connection", "_content", "_room", "failed", "head", "peer")
+    __slots__ = ("_bodies", "_body_requested", "_connection", "_content", "_room", "failed", "head", "peer")
 
     def __init__(self, head: RequestHead, content: StreamReader, connection: Connection, bodies: Bodies) -> None:
         self.head = head
@@ -25,7 +25,7 @@ class Request:
         self._content = content
         self._connection = connection
         self._bodies = bodies
-        self._asked = False
+        self._body_requested = False
         self._room = Room(bodies)
 
     async def read(self, limit: int, sender: str | None = None) -> bytes:
@@ -37,9 +37,9 @@ class Request:
         After such an error the connection ends with the answer.
         """
         length = self.head.length
-        if self._asked or not length:
+        if self._body_requested or not length:
             return b""
-        self._asked = True
+        self._body_requested = True
         try:
             if length > limit:
                 raise HttpError("body_too_large")
@@ -56,7 +56,7 @@ class Request:
         """The memory of its body."""
         return self._room
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Release the body's memory after the request has been handled."""
         self._room.release()
 
@@ -64,7 +64,7 @@ class Request:
         """Return the bytes of the unread body that may still arrive; None if unknown."""
         if self.failed:
             return None
-        if self._asked or self._content.is_eof():
+        if self._body_requested or self._content.is_eof():
             return 0
         return None if self.head.length < 0 or self.head.expects else self.head.length
 

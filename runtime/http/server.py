@@ -11,7 +11,7 @@ from aiohttp import StreamReader, web
 
 from runtime.http.aiohttp_private import BareRequest, RawRequestMessage
 from runtime.http.aiohttp_private import Server as AiohttpServer
-from runtime.http.connection import Connection, ListenerState, Refuse, say
+from runtime.http.connection import Connection, ListenerState, Refuse, answer
 from runtime.http.error import HttpError
 from runtime.http.head import CHUNKED, head_of
 from runtime.http.limits import HttpLimits
@@ -80,7 +80,7 @@ class Listener(AiohttpServer):
         shared = self.shared
         shared.now = shared.bodies.now = now = self.loop.time()
         for connection in list(shared.open):
-            connection.look(now)
+            connection.check_deadlines(now)
         self._timer = self.loop.call_later(SWEEP_SECONDS, self._sweep)
 
 
@@ -91,7 +91,12 @@ class Server:
     """
 
     def __init__(
-        self, handler: Handler, limits: HttpLimits | None = None, *, refuse: Refuse = say, behind_proxies: bool = False
+        self,
+        handler: Handler,
+        limits: HttpLimits | None = None,
+        *,
+        refuse: Refuse = answer,
+        behind_proxies: bool = False,
     ) -> None:
         """`refuse` answers requests that never reached the handler. `behind_proxies`: the peer is a proxy, so its
         address does not identify the client."""
@@ -129,12 +134,12 @@ class Server:
         try:
             head = head_of(raw.parsed, self.limits)
         except HttpError as problem:
-            return connection.refused(problem)
+            return connection.error_response(problem)
         request = Request(head, raw.body, connection, self.bodies)
         try:
             response = await self._handler(request)
         finally:
-            request.let_go()
+            request.release()
         unread = request.unread()
         alive = (
             head.keep_alive

@@ -112,4 +112,4 @@ def client_left(request: web.Request) -> bool:
     """Return True if the client is gone. A client that sends no more counts as gone: a closed connection looks the same
     until something is written, and no client closes only its own side to wait for an answer."""
     transport, connection = request.transport, request.protocol
-    return transport is None or transport.is_closing() or (isinstance(connection, Connection) and connection.ended)
+    return transport is None or transport.is_closing() or (isinstance(connection, Connection) and connection.at_eof)

@@ -56,31 +56,31 @@ async def delete_rows(database: Database, user_id: str, *, kept: Collection[Tabl
     if counts:
         database.empty_log()
     async with database.read() as connection:
-        left = [await connection.scalar(_theirs(table, user_id).limit(1)) for table in TURN_TABLES.values()]
+        left = [await connection.scalar(_own_ids(table, user_id).limit(1)) for table in TURN_TABLES.values()]
         return counts, any(left)
 
 
 def _delete(connection: Connection, table: Table, user_id: str) -> int:
     key = table.primary_key.columns.values()
-    some = select(*key).where(table.c.user_id == user_id, *_ended(table, user_id)).limit(CHUNK)
+    some = select(*key).where(table.c.user_id == user_id, *_conditions(table, user_id)).limit(CHUNK)
     chosen: Any = key[0].in_(some) if len(key) == 1 else tuple_(*key).in_(some)
     return connection.execute(delete(table).where(chosen)).rowcount
 
 
-def _ended(table: Table, user_id: str) -> list[ColumnElement[bool]]:
+def _conditions(table: Table, user_id: str) -> list[ColumnElement[bool]]:
     """Return the conditions that keep running turns, their bodies, runs and steps."""
     if table in TURN_TABLES.values():
         return [table.c.state != RUNNING]
     if table is bodies:
-        return [bodies.c.delivery_id.not_in(_theirs(deliveries, user_id))]
+        return [bodies.c.delivery_id.not_in(_own_ids(deliveries, user_id))]
     if table is runs:
         # A run without a delivery has the id of its turn.
-        of_turns = [runs.c.id.not_in(_theirs(each, user_id)) for each in TURN_TABLES.values()]
-        return [or_(runs.c.delivery_id.is_(None), runs.c.delivery_id.not_in(_theirs(deliveries, user_id))), *of_turns]
+        of_turns = [runs.c.id.not_in(_own_ids(each, user_id)) for each in TURN_TABLES.values()]
+        return [or_(runs.c.delivery_id.is_(None), runs.c.delivery_id.not_in(_own_ids(deliveries, user_id))), *of_turns]
     if table is steps:
         return [steps.c.run_id.not_in(select(runs.c.id).where(runs.c.user_id == user_id))]
     return []
 
 
-def _theirs(table: Table, user_id: str) -> Select[tuple[str]]:
+def _own_ids(table: Table, user_id: str) -> Select[tuple[str]]:
     return select(table.c.id).where(table.c.user_id == user_id)

@@ -100,7 +100,7 @@ class Tokens:
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
         self._clock = clock
-        self._used: dict[str, int] = {}
+        self._use_times: dict[str, int] = {}
 
     async def create(
         self,
@@ -146,7 +146,7 @@ class Tokens:
         exactly one token matches.
         """
         if start.startswith(PREFIX):
-            return await self._revoke_itself(start)
+            return await self._revoke_by_text(start)
         now = milliseconds(self._clock)
 
         def revoke(connection: Connection) -> list[str]:
@@ -162,7 +162,7 @@ class Tokens:
             raise NotFound(f"{what} with {start[:80]!r}", hint="`symbi token list` shows them")
         return found[0]
 
-    async def _revoke_itself(self, token: str) -> str:
+    async def _revoke_by_text(self, token: str) -> str:
         now, chosen = milliseconds(self._clock), tokens.c.hash == token_hash(token)
 
         def revoke(connection: Connection) -> str | None:
@@ -193,7 +193,7 @@ class Tokens:
         if state != "good":
             raise TokenRefused(state, row.id)
         if now - (row.used_at or 0) >= USED_MS:
-            self._used[row.id] = now
+            self._use_times[row.id] = now
         await self._database.learn_keys(row.user_id)
         limit = None if row.tools is None else ToolChoice.of(row.tools.split())
         return Caller(row.user_id, read_scopes(row.scopes.split()), row.id, limit)
@@ -206,7 +206,7 @@ class Tokens:
 
     async def flush(self) -> None:
         """Write when tokens were used. If the database fails, these times are lost."""
-        used, self._used = self._used, {}
+        used, self._use_times = self._use_times, {}
         if not used:
             return
         rows = sorted(used.items())

@@ -17,14 +17,14 @@ from runtime.identity import users
 
 FRESH_SECONDS: Final = 1.0
 """Seconds for which settings that were read are used: another daemon may change them."""
-_KEPT: Final = 10_000
+_CACHE_SIZE: Final = 10_000
 
 NO_LIMIT: Final = 0
 """A limit that is stored for a user who has none, whatever the default of the process is."""
 
 
 Tier = Literal["free", "pro", "enterprise"]
-"""How much users may store: see `runtime.tables.quota`."""
+"""Storage tier of a user: see `runtime.tables.quota`."""
 
 
 class UserSettings(NamedTuple):
@@ -66,24 +66,24 @@ class UserSettingsStore:
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
         self._clock = clock
-        self._read: OrderedDict[str, tuple[float, UserSettings]] = OrderedDict()
+        self._cache: OrderedDict[str, tuple[float, UserSettings]] = OrderedDict()
         self._changing: Counter[str] = Counter()
         self._changes = 0
 
     async def of(self, user_id: str) -> UserSettings:
         """Return the settings of a user, at most a second old. Raises `Unavailable`."""
         now, changes = self._clock.monotonic(), self._changes
-        at, known = self._read.get(user_id, (-FRESH_SECONDS, UserSettings()))
+        at, known = self._cache.get(user_id, (-FRESH_SECONDS, UserSettings()))
         if now - at < FRESH_SECONDS:
             return known
         found = await read_settings(self._database, user_id)
         if self._changing[user_id] or changes != self._changes:
             # It may be from before a change, and what the change allows is tried at once.
             return found
-        self._read[user_id] = now, found
-        self._read.move_to_end(user_id)
-        if len(self._read) > _KEPT:
-            self._read.popitem(last=False)
+        self._cache[user_id] = now, found
+        self._cache.move_to_end(user_id)
+        if len(self._cache) > _CACHE_SIZE:
+            self._cache.popitem(last=False)
         return found
 
     async def all(self) -> Mapping[str, UserSettings]:
@@ -109,7 +109,7 @@ class UserSettingsStore:
             bulk.update(connection, user_settings, ("user_id",), (*changes, "updated_at"), [row])
             also(connection)
 
-        self._read.pop(user_id, None)
+        self._cache.pop(user_id, None)
         self._changing[user_id] += 1
         try:
             await self._database.transact(write)

@@ -130,8 +130,8 @@ def remove(connection: Connection, user_id: str, now: int | None = None) -> int 
     """Remove the user with its tokens, and that of its calendar feed. Returns the number of tokens, None if there is no
     such user.
 
-    `now` (Unix milliseconds): record that the user's data has to be deleted (see `removed`); it may have been kept
-    until now. None: it is kept, under the id.
+    `now` (Unix milliseconds): record that the user's data, which may have been kept until now, has to be deleted: see
+    `unfinished_removals`. None: it is kept, under the id.
     """
     if now is None:
         change = users.update().where(users.c.name.is_not(None)).values(name=None)
@@ -143,7 +143,7 @@ def remove(connection: Connection, user_id: str, now: int | None = None) -> int 
     return connection.execute(delete(tokens).where(tokens.c.user_id == user_id)).rowcount
 
 
-async def removed(database: Database) -> dict[str, int]:
+async def unfinished_removals(database: Database) -> dict[str, int]:
     """Return the ids of removed users whose data may not be deleted completely, and when they were removed (Unix
     milliseconds)."""
     query = select(users.c.user_id, users.c.removed_at).where(users.c.removed_at.is_not(None))
@@ -151,7 +151,7 @@ async def removed(database: Database) -> dict[str, int]:
         return {row.user_id: row.removed_at for row in await connection.execute(query)}
 
 
-async def forget_removed(database: Database, user_id: str) -> None:
+async def finish_removal(database: Database, user_id: str) -> None:
     """Record that all data of this removed user was deleted."""
     chosen = (users.c.user_id == user_id, users.c.removed_at.is_not(None))
     await database.transact(lambda connection: connection.execute(delete(users).where(*chosen)))

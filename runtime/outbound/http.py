@@ -21,7 +21,7 @@ from runtime.clock import SYSTEM, Clock
 from runtime.errors import Retry
 from runtime.json_bounds import excess
 from runtime.json_text import decode_strictly
-from runtime.outbound.retry import retried
+from runtime.outbound.retry import call_with_retries
 
 CONNECT_SECONDS = 10.0
 """Seconds for connecting to a host, TLS included; less if the whole call may take less."""
@@ -112,7 +112,7 @@ class HttpCaller:
         connection, no answer in time, 429, most of 5xx) are tried `tries` times in all, after 0.5 s, 1 s, 2 s … or the
         time in `Retry-After`; so the service may get the same body more than once. Raises CallFailed.
         """
-        return await self._call("POST", url, _encoded(body, _host(url)), dict(headers or {}), timeout_seconds, tries)
+        return await self._call("POST", url, _to_json(body, _host(url)), dict(headers or {}), timeout_seconds, tries)
 
     async def get_json(
         self, url: str, *, headers: Mapping[str, str] | None = None, timeout_seconds: float, tries: int = 1
@@ -136,8 +136,8 @@ class HttpCaller:
         connection. Raises CallFailed, also after some lines.
         """
         host = _host(url)
-        content = _encoded(body, host)
-        sent = _checked(headers or {}, host)
+        content = _to_json(body, host)
+        sent = _check_headers(headers or {}, host)
         begun, late = False, f"{host} did not begin its answer within {format_duration(part_seconds)}"
         timeout = aiohttp.ClientTimeout(
             total=timeout_seconds, sock_connect=min(part_seconds, CONNECT_SECONDS), sock_read=part_seconds
@@ -169,7 +169,7 @@ class HttpCaller:
                 late = f"{host} did not finish its answer within {format_duration(timeout_seconds)}"
             failure = CallFailed(late, hint=_OVERLOADED, maybe_done=True)
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            failure = _unanswered(error, host)
+            failure = _connection_error(error, host)
         # Raised here, so that the library's error, which may contain the URL, is not its context.
         raise failure
 
@@ -183,8 +183,8 @@ class HttpCaller:
         self, method: str, url: str, content: bytes | None, headers: dict[str, str], seconds: float, tries: int
     ) -> Any:
         host = _host(url)
-        _checked(headers, host)
-        return await retried(
+        _check_headers(headers, host)
+        return await call_with_retries(
             lambda: self._send(method, url, host, content, headers, seconds),
             tries=tries,
             clock=self._clock,
@@ -200,13 +200,13 @@ class HttpCaller:
             async with self._request(method, url, content, headers, timeout) as response:
                 if not 200 <= response.status < 300:
                     await self._refuse(response, host, headers)
-                return await _decoded(await self._read(response, host), host, response.status, self._most_values)
+                return await _decode(await self._content(response, host), host, response.status, self._most_values)
         except (TimeoutError, aiohttp.ServerTimeoutError):
             failure = CallFailed(
                 f"{host} did not answer within {format_duration(seconds)}", hint=_OVERLOADED, maybe_done=True
             )
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            failure = _unanswered(error, host)
+            failure = _connection_error(error, host)
         # Raised here, so that the library's error, which may contain the URL, is not its context.
         raise failure
 
@@ -214,7 +214,7 @@ class HttpCaller:
         self, method: str, url: str, content: bytes | None, headers: Mapping[str, str], timeout: aiohttp.ClientTimeout
     ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
         kind = {} if content is None else {"Content-Type": "application/json"}
-        return self._opened().request(
+        return self._open_session().request(
             method,
             url,
             data=content,
@@ -223,7 +223,7 @@ class HttpCaller:
             timeout=timeout,
         )
 
-    def _opened(self) -> aiohttp.ClientSession:
+    def _open_session(self) -> aiohttp.ClientSession:
         if self._session is None:
             # Created here and not by the caller: both belong to the running event loop.
             self._session = aiohttp.ClientSession(
@@ -241,9 +241,9 @@ class HttpCaller:
             return aiohttp.UnixConnector(str(self._socket), force_close=True)
         return aiohttp.TCPConnector(ssl=self._tls or True, limit=16)
 
-    async def _read(self, response: aiohttp.ClientResponse, host: str) -> bytes:
+    async def _content(self, response: aiohttp.ClientResponse, host: str) -> bytes:
         _refuse_compressed(response, host)
-        content = await _bounded(response, self._largest + 1)
+        content = await _read_at_most(response, self._largest + 1)
         if len(content) > self._largest:
             raise self._too_large(response, host)
         return content
@@ -261,9 +261,9 @@ class HttpCaller:
         """Raise the error for an answer other than 2xx."""
         status = response.status
         # The explanation of a key that is not accepted may contain a part of it.
-        answer = (
-            None if status in {401, 407} else _answer(await _bounded(response, _ERROR_BYTES), response.content_type)
-        )
+        answer = None
+        if status not in {401, 407}:
+            answer = _error_answer(await _read_at_most(response, _ERROR_BYTES), response.content_type)
         detail = "" if status == 403 else explanation(answer, headers)
         message = f"{host} answered {status}" + (f": {detail}" if detail else "")
         hint = _HINTS.get(status)
@@ -313,13 +313,13 @@ def _host(url: str) -> str:
     return shown if port is None else f"{shown}:{port}"
 
 
-def _checked(headers: Mapping[str, str], host: str) -> Mapping[str, str]:
+def _check_headers(headers: Mapping[str, str], host: str) -> Mapping[str, str]:
     if any(_NOT_IN_HEADER.search(text) for header in headers.items() for text in header):
         raise CallFailed(f"{host} cannot be called: a header contains invalid characters", passing=False)
     return headers
 
 
-def _encoded(body: Any, host: str) -> bytes:
+def _to_json(body: Any, host: str) -> bytes:
     try:
         return msgspec.json.encode(body)
     except (TypeError, ValueError, UnicodeEncodeError):
@@ -327,7 +327,7 @@ def _encoded(body: Any, host: str) -> bytes:
     raise failure
 
 
-async def _decoded(content: bytes, host: str, status: int, most: int) -> Any:
+async def _decode(content: bytes, host: str, status: int, most: int) -> Any:
     if status in {204, 205}:
         return None
     said = "something that is not JSON"
@@ -350,14 +350,14 @@ def _refuse_compressed(response: aiohttp.ClientResponse, host: str) -> None:
         )
 
 
-async def _bounded(response: aiohttp.ClientResponse, most: int) -> bytes:
+async def _read_at_most(response: aiohttp.ClientResponse, most: int) -> bytes:
     content = bytearray()
     while len(content) < most and (part := await response.content.read(most - len(content))):
         content += part
     return bytes(content)
 
 
-def _unanswered(error: Exception, host: str) -> CallFailed:
+def _connection_error(error: Exception, host: str) -> CallFailed:
     """Return the error for a call without an answer, without the library's texts, which may contain a URL or a
     header."""
     match error:
@@ -383,7 +383,7 @@ def _unanswered(error: Exception, host: str) -> CallFailed:
     return CallFailed(f"the request to {host} cannot be sent", passing=False)
 
 
-def _answer(content: bytes, content_type: str) -> Any:
+def _error_answer(content: bytes, content_type: str) -> Any:
     try:
         return decode_strictly(content)
     except (ValueError, RecursionError):

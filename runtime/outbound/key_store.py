@@ -43,8 +43,8 @@ PER_ADDRESS = 2
 STALE_SECONDS = 3600.0
 """Seconds for which a proven document is used beyond its age while a new one is fetched or unavailable."""
 
-_KEPT = 128
-_HOSTS = 256
+_MOST_KEPT = 128
+_MOST_HOSTS = 256
 _MINUTE = 60.0
 _FAILED_SECONDS = 30.0
 # A key that is missing in a document this young does not exist.
@@ -64,7 +64,7 @@ class _Document:
     configured: bool
 
 
-class _Failed(Exception):  # noqa: N818
+class _FetchFailed(Exception):  # noqa: N818
     """A failed fetch; the text contains the reason."""
 
 
@@ -98,7 +98,7 @@ class KeyStore:
         self._fetches: OrderedDict[_Budget, deque[float]] = OrderedDict()
         self._proven: OrderedDict[str, None] = OrderedDict.fromkeys(proven)
         self._on_proven = on_proven
-        self._said: OrderedDict[str, float] = OrderedDict()
+        self._logged_at: OrderedDict[str, float] = OrderedDict()
         self._running: dict[str, asyncio.Task[None]] = {}
 
     def find(self, url: str) -> bytes | None:
@@ -115,11 +115,11 @@ class KeyStore:
         new = url not in self._proven
         self._proven[url] = None
         self._proven.move_to_end(url)
-        _shorten(self._proven, _KEPT)
+        _shorten(self._proven, _MOST_KEPT)
         if new:
             self._on_proven(tuple(self._proven))
         kept = self._documents.get(url)
-        if kept is not None and url not in self._running and self._wanted(url, False) and self._allowed(url, None):
+        if kept is not None and url not in self._running and self._is_due(url, False) and self._reserve(url, None):
             self._start(url, kept.configured)
 
     async def fetch(
@@ -133,7 +133,7 @@ class KeyStore:
         """
         running = self._running.get(url)
         if running is None:
-            if not self._wanted(url, outdated) or not self._allowed(url, None if url in self._proven else named_by):
+            if not self._is_due(url, outdated) or not self._reserve(url, None if url in self._proven else named_by):
                 return
             running = self._start(url, configured)
         # Callers that wait may be cancelled before the others.
@@ -152,14 +152,14 @@ class KeyStore:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
 
-    def _wanted(self, url: str, outdated: bool) -> bool:
+    def _is_due(self, url: str, outdated: bool) -> bool:
         now = self._clock.monotonic()
         if self._failures.get(url, now) > now:
             return False
         kept = self._documents.get(url)
         return kept is None or now >= kept.until or (outdated and now - kept.fetched > _YOUNG_SECONDS)
 
-    def _allowed(self, url: str, named_by: str | None) -> bool:
+    def _reserve(self, url: str, named_by: str | None) -> bool:
         """Return True, and count it, if one more fetch is within the limits."""
         now, host = self._clock.monotonic(), urlsplit(url).hostname or ""
         limits: dict[_Budget, int]
@@ -177,33 +177,33 @@ class KeyStore:
             while times and times[0] <= now - _MINUTE:
                 times.popleft()
             if len(times) >= limit:
-                self._say_too_often(host, now)
+                self._log_limit(host, now)
                 return False
         for budget in limits:
             self._fetches[budget].append(now)
-        _shorten(self._fetches, _HOSTS)
+        _shorten(self._fetches, _MOST_HOSTS)
         return True
 
-    def _say_too_often(self, host: str, now: float) -> None:
+    def _log_limit(self, host: str, now: float) -> None:
         """Log it at most once a minute for a host: forged requests must not fill the log."""
-        if now - self._said.get(host, -_MINUTE) >= _MINUTE:
-            self._said[host] = now
-            _shorten(self._said, _HOSTS)
+        if now - self._logged_at.get(host, -_MINUTE) >= _MINUTE:
+            self._logged_at[host] = now
+            _shorten(self._logged_at, _MOST_HOSTS)
             log.warning("key_fetches_limited", host=host)
 
     async def _fetch(self, url: str, configured: bool) -> None:
         now = self._clock.monotonic()
         try:
             content, age = await self._get(url, configured)
-        except (_Failed, OSError, aiohttp.ClientError, ValueError) as error:
+        except (_FetchFailed, OSError, aiohttp.ClientError, ValueError) as error:
             self._failures[url] = now + _FAILED_SECONDS
-            _shorten(self._failures, _KEPT)
+            _shorten(self._failures, _MOST_KEPT)
             reason = "it took too long" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
             log.warning("key_fetch_failed", url=url.partition("?")[0], reason=reason)
             return
         self._documents[url] = _Document(content, now, now + age, configured)
         self._documents.move_to_end(url)
-        while len(self._documents) > _KEPT:
+        while len(self._documents) > _MOST_KEPT:
             # Documents that only unverified requests named are evicted first.
             self._documents.pop(next((each for each in self._documents if each not in self._proven), url))
         log.info("keys_fetched", url=url.partition("?")[0], size=len(content))
@@ -212,9 +212,9 @@ class KeyStore:
         """Return the document, and the seconds for which it may be cached."""
         parts = urlsplit(url)
         if parts.scheme != "https" or not parts.hostname:
-            raise _Failed("it is not an https URL")
+            raise _FetchFailed("it is not an https URL")
         if not configured and _is_address(parts.hostname):
-            raise _Failed("its host is an IP address")
+            raise _FetchFailed("its host is an IP address")
         if self._tls is None:
             self._tls = ssl.create_default_context()
         inner = self._resolver()
@@ -230,7 +230,7 @@ class KeyStore:
                 url, allow_redirects=False, headers={"Accept-Encoding": "identity", "User-Agent": "symbiont"}
             ) as response,
         ):
-            return await _read(response), _age(response.headers.get("Cache-Control", ""))
+            return await _read_document(response), _age(response.headers.get("Cache-Control", ""))
 
 
 @asynccontextmanager
@@ -242,16 +242,16 @@ async def _closing(resolver: AbstractResolver) -> AsyncIterator[None]:
         await resolver.close()
 
 
-async def _read(response: aiohttp.ClientResponse) -> bytes:
+async def _read_document(response: aiohttp.ClientResponse) -> bytes:
     if response.status != 200:
-        raise _Failed(f"the answer is {response.status}")
+        raise _FetchFailed(f"the answer is {response.status}")
     if response.headers.get("Content-Encoding", "identity").lower() != "identity":
-        raise _Failed("the answer is compressed, which was not requested")
+        raise _FetchFailed("the answer is compressed, which was not requested")
     content = bytearray()
     while part := await response.content.read(BYTES + 1 - len(content)):
         content += part
         if len(content) > BYTES:
-            raise _Failed(f"the answer has more than {BYTES} bytes")
+            raise _FetchFailed(f"the answer has more than {BYTES} bytes")
     return bytes(content)
 
 

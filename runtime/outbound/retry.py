@@ -18,7 +18,7 @@ when to retry."""
 _FIRST_WAIT_SECONDS: Final = 0.5
 
 
-async def retried(
+async def call_with_retries(
     attempt: Callable[[], Awaitable[Answer]],
     *,
     tries: int,

@@ -39,7 +39,7 @@ async def resolve(text: str, context: SecretContext) -> Secret:
     a value that is empty or blank. A reference is never used as the secret itself.
     """
     if not text.startswith(SCHEME):
-        return _present(text.encode(), origin_of(text))
+        return _nonblank_secret(text.encode(), origin_of(text))
     name, _, path = text.removeprefix(SCHEME).partition("/")
     backend = BACKENDS.get(name)
     if backend is None:
@@ -49,12 +49,12 @@ async def resolve(text: str, context: SecretContext) -> Secret:
     origin = origin_of(text)
     found = await backend.read(path, context)
     if not isinstance(found, RotatedSecret):
-        return _present(found, origin)
+        return _nonblank_secret(found, origin)
     before = f"{origin} (the previous one, until {rfc3339(found.until)})"
-    return _present(found.value, origin, Secret(found.previous, before, until=found.until))
+    return _nonblank_secret(found.value, origin, Secret(found.previous, before, until=found.until))
 
 
-def _present(value: bytes, origin: str, previous: Secret | None = None) -> Secret:
+def _nonblank_secret(value: bytes, origin: str, previous: Secret | None = None) -> Secret:
     if not value:
         raise Unresolved(f"the secret from {origin} is empty")
     if not value.strip():

@@ -24,7 +24,7 @@ VERSION: Final = "secrets_version"
 """The change counter of rotations, by which other daemons on the database detect one."""
 
 _NAME = re.compile(r"(?!\.\.?\Z)[A-Za-z0-9_.-]{1,64}\Z")
-_FORGOTTEN_AFTER_MS: Final = 86_400_000
+_FORGET_AFTER_MS: Final = 86_400_000
 
 
 class Rotation(NamedTuple):
@@ -47,7 +47,7 @@ async def read(path: str, context: SecretContext) -> bytes | RotatedSecret:
         raise Unresolved(f"{path!r} is not a valid name of a generated secret")
     row = await _row(path, context)
     if row is None:
-        return await _make(path, context)
+        return await _create(path, context)
     try:
         value = _open(row, path, context)
         if row.previous is None:
@@ -55,7 +55,7 @@ async def read(path: str, context: SecretContext) -> bytes | RotatedSecret:
         now = milliseconds(context.clock)
         if row.previous_until <= now:
             # Not at once: a clock set forward by mistake must not delete a secret that is still valid.
-            if row.previous_until + _FORGOTTEN_AFTER_MS <= now:
+            if row.previous_until + _FORGET_AFTER_MS <= now:
                 await _forget(path, row.previous_until, context)
             return value
         previous = Seal(context.key, table.c.previous).open(row.previous, row=path, version=row.version)
@@ -71,7 +71,7 @@ async def rotate(name: str, context: SecretContext, overlap_ms: int) -> Rotation
     """
     now = milliseconds(context.clock)
     value, previous = Seal(context.key, table.c.value), Seal(context.key, table.c.previous)
-    fresh = _fresh()
+    fresh = _new_value()
 
     def change(connection: Connection) -> Rotation | None:
         row = connection.execute(_query(name).with_for_update()).first()
@@ -109,13 +109,13 @@ async def version(context: SecretContext) -> str | None:
         return await current(connection, VERSION)
 
 
-def _fresh() -> bytes:
+def _new_value() -> bytes:
     return secrets.token_hex(32).encode()
 
 
-async def _make(name: str, context: SecretContext) -> bytes:
+async def _create(name: str, context: SecretContext) -> bytes:
     # A first start may generate thousands: concurrent ones are stored in one transaction.
-    return await context.database.commits.store(_MAKING, (name, context))
+    return await context.database.commits.store(_CREATION, (name, context))
 
 
 def _store_all(connection: Connection, asked: Sequence[tuple[str, SecretContext]]) -> list[bytes]:
@@ -124,14 +124,14 @@ def _store_all(connection: Connection, asked: Sequence[tuple[str, SecretContext]
     context = asked[0][1]
     now = milliseconds(context.clock)
     seal = Seal(context.key, table.c.value)
-    rows = [(*key, seal.close(_fresh(), row=key[1], version=0), now) for key in names]
+    rows = [(*key, seal.close(_new_value(), row=key[1], version=0), now) for key in names]
     bulk.insert(connection, table, ("user_id", "name", "value", "created_at"), rows, ignore=True)
     kept = bulk.find(connection, table, ("user_id", "name"), ("value", "version"), names)
     values = {name: seal.open(value, row=name, version=version) for _, name, value, version in kept}
     return [values[name] for name, _ in asked]
 
 
-_MAKING = Stage(0, _store_all)
+_CREATION = Stage(0, _store_all)
 
 
 async def _row(name: str, context: SecretContext) -> Row[Any] | None:

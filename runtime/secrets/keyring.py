@@ -15,7 +15,7 @@ async def read(path: str, context: SecretContext) -> bytes:
     if not service or not user:
         raise Unresolved(f"{path} does not name a user", hint="write secret://keyring/SERVICE/USER")
     try:
-        value = await in_thread(lambda: _ask(service, user), TIMEOUT_SECONDS)
+        value = await in_thread(lambda: _get_password(service, user), TIMEOUT_SECONDS)
     except TimeoutError:
         raise BackendUnavailable(
             f"the keyring did not respond in {TIMEOUT_SECONDS:.0f} s", hint="it may be locked and wait for its password"
@@ -25,7 +25,7 @@ async def read(path: str, context: SecretContext) -> bytes:
     return value.encode("utf-8", "surrogateescape")
 
 
-def _ask(service: str, user: str) -> str | None:
+def _get_password(service: str, user: str) -> str | None:
     try:
         import keyring
         from keyring.errors import KeyringLocked, NoKeyringError

@@ -30,7 +30,7 @@ BY_NAME = {
     "runtime/daemon/process/master_key.py",  # The reference in SYMBIONT_MASTER_KEY.
     "runtime/secrets/env.py",  # The references in a program.
     "runtime/tool_servers/child.py",  # What a server inherits: `INHERITED`.
-    "runtime/secrets/vault/login.py",  # `_given` gets the name, and appends `_FILE`.
+    "runtime/secrets/vault/login.py",  # `_value_or_file` gets the name, and appends `_FILE`.
     "runtime/workers/process.py",  # What a worker inherits: `_INHERITED`.
 }
 """Modules that read a variable whose name is not a literal there."""

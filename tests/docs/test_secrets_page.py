@@ -22,7 +22,7 @@ def test_every_backend_is_on_the_page_and_no_other() -> None:
 def test_every_variable_on_the_page_is_read_and_every_one_that_is_read_is_on_it() -> None:
     code = "".join(file.read_text(encoding="utf-8") for file in (ROOT / "runtime/secrets/vault").glob("*.py"))
     read = set(re.findall(r'"((?:SYMBIONT_)?VAULT_[A-Z_]+)"', code))
-    read |= {f"{name}_FILE" for name in re.findall(r'_given\(environ, "(\w+)"\)', code)}
+    read |= {f"{name}_FILE" for name in re.findall(r'_value_or_file\(environ, "(\w+)"\)', code)}
     assert set(re.findall(r"`((?:SYMBIONT_)?VAULT_[A-Z_]+)`", PAGE)) == read
 
 

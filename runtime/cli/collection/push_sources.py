@@ -79,8 +79,8 @@ class PushSources:
         self._encoding = encoding
         self._uri = uri
         search = FolderSearch()
-        search.look([path for path in paths if path != "-"])
-        self._places = search.places
+        search.add([path for path in paths if path != "-"])
+        self._places = search.files
         self.failed: list[tuple[str, str]] = [(shown(path), why) for path, why in search.failed]
         self.passed_over: Counter[str] = search.passed_over
         self.read = 0
@@ -102,7 +102,7 @@ class PushSources:
             yield from self._read(STANDARD_INPUT, data, self._uri)
         for place in self._places:
             uri = self._uri if self._uri is not None else place.path.as_uri()
-            yield from self._read(shown(place.shown), place, uri)
+            yield from self._read(shown(place.name), place, uri)
 
     def _read(self, name: str, source: FoundFile | bytes, uri: str | None) -> Iterator[PushSource]:
         self.on_read(name)

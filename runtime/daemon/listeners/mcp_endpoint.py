@@ -134,7 +134,7 @@ class McpEndpoint:
         except Problem as problem:
             return _problem(problem)
         finally:
-            message.let_go()
+            message.release()
             self._under_way[token] -= 1
             self._under_way += Counter()  # drops counts of zero
 

@@ -48,7 +48,7 @@ class RequestPlaces:
 
 
 class RequestBody:
-    """The body of one request, whose bytes count among those of its listener until `let_go`."""
+    """The body of one request, whose bytes count among those of its listener until `release`."""
 
     def __init__(self, request: web.Request, seconds: float) -> None:
         """`seconds`: in which it must arrive."""
@@ -80,7 +80,7 @@ class RequestBody:
             raise Problem("too_large", f"the body has more than {largest:,} bytes")
         return bytes(body)
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Release its memory after the request has been handled."""
         if self._room is not None:
             self._room.release()

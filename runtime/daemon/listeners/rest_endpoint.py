@@ -44,7 +44,7 @@ def v1(
                 )
             )
         finally:
-            body.let_go()
+            body.release()
         if reply.stream is not None:
             return await _stream(request, streams, reply, reply.stream)
         response = web.Response(status=reply.status, body=reply.body or None, headers=reply.headers)

@@ -43,7 +43,7 @@ class Removal:
         the removal."""
         app = self._app
         await self._repeat()
-        for user_id, removed_at in (await users.removed(app.state.database)).items():
+        for user_id, removed_at in (await users.unfinished_removals(app.state.database)).items():
             settled = milliseconds(app.state.clock) - removed_at >= SETTLED_MS
             if user_id in self._tried and not settled:
                 continue
@@ -53,7 +53,7 @@ class Removal:
                 log.warning("user_deletion_incomplete", user_id=user_id, reason=problem)
             self._tried.add(user_id)
             if settled and not done.problems and not done.running:
-                await users.forget_removed(app.state.database, user_id)
+                await users.finish_removal(app.state.database, user_id)
 
     async def _repeat(self) -> None:
         """Remove users whose keys were forgotten: a kill interrupted the removal, or a copy of the data from before

@@ -18,7 +18,7 @@ from runtime.models.calls.price import Price
 from runtime.models.calls.service import Service, Services
 from runtime.models.request import Reply, Usage
 from runtime.outbound.http import CallFailed, passes
-from runtime.outbound.retry import LONGEST_WAIT_SECONDS, retried
+from runtime.outbound.retry import LONGEST_WAIT_SECONDS, call_with_retries
 
 Answer = TypeVar("Answer")
 
@@ -155,7 +155,7 @@ class CountedCalls:
                     yield part
 
     async def _retried(self, attempt: Callable[[], Awaitable[Answer]], tries: int, until: float) -> Answer:
-        return await retried(
+        return await call_with_retries(
             attempt, tries=tries, clock=self._clock, passing=passes, until=until, longest_wait=self._longest_wait
         )
 

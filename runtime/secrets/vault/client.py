@@ -66,7 +66,7 @@ class VaultClient:
         where = login.path()
         if where is None:
             self._client.token = text = getattr(login, "text", "")
-            return self._given(text)
+            return self._configured_grant(text)
         answer = self._request("POST", where, f"log in at {where.removesuffix('/login')}", login.proof(), token=False)
         token = value_at(answer, "auth", "client_token")
         if not isinstance(token, str) or not token:
@@ -109,7 +109,7 @@ class VaultClient:
             raise Unresolved(f"the mount {mount} of Vault is not a KV store")
         return 2 if value_at(answer, "data", "options", "version") == "2" else 1
 
-    def _given(self, text: str) -> Grant:
+    def _configured_grant(self, text: str) -> Grant:
         """Return the configured token with its lifetime, if Vault permits the lookup."""
         try:
             answer = self._request("GET", "auth/token/lookup-self", "look up the token")
@@ -129,21 +129,21 @@ class VaultClient:
             deleted = value_at(error.json, "data", "metadata", "deletion_time")
             if deleted or value_at(error.json, "data", "metadata", "destroyed"):
                 return error.json
-            raise self._refused(error, what, path) from None
+            raise self._vault_error(error, what, path) from None
         except (OSError, ValueError) as error:  # errors of requests, and a missing VAULT_CACERT
-            raise self._failed(error) from None
+            raise self._request_error(error) from None
         if not isinstance(answer, dict):
             status = getattr(answer, "status_code", 0)
             reply = f"redirects (status {status})" if 300 <= status < 400 else f"returned no JSON (status {status})"
             raise Unresolved(
-                f"{self._settings.shown} {reply}: check that it is a Vault",
+                f"{self._settings.display_address} {reply}: check that it is a Vault",
                 hint="VAULT_ADDR must name the active server itself",
             )
         return answer
 
-    def _refused(self, error: Any, what: str, path: str) -> Unresolved:
+    def _vault_error(self, error: Any, what: str, path: str) -> Unresolved:
         """Translate an error. Vault's own text is not shown: it may have several lines and any content."""
-        shown, text = self._settings.shown, " ".join(map(str, error.errors or [])).lower()
+        shown, text = self._settings.display_address, " ".join(map(str, error.errors or [])).lower()
         if path.endswith("/login") and type(error).__name__ in {"Forbidden", "Unauthorized", "InvalidRequest"}:
             return Denied(f"Vault at {shown} refuses to {what}: the role, its id or its proof is not valid")
         match type(error).__name__:
@@ -161,10 +161,10 @@ class VaultClient:
                 return Unreachable(f"Vault at {shown} limits the rate of requests")
         return Unresolved(f"Vault at {shown} failed to {what} ({type(error).__name__})")
 
-    def _failed(self, error: Exception) -> Unresolved:
+    def _request_error(self, error: Exception) -> Unresolved:
         from requests import exceptions
 
-        shown = self._settings.shown
+        shown = self._settings.display_address
         match error:
             case exceptions.SSLError():
                 return Unreachable(f"the certificate of Vault at {shown} is not trusted", hint="set VAULT_CACERT")

@@ -78,10 +78,10 @@ class Kubernetes:
 
 @dataclass(frozen=True, slots=True)
 class VaultSettings:
-    """Address and login of Vault. `shown`: the address without user and password."""
+    """Address and login of Vault. `display_address`: the address without user and password."""
 
     address: str = field(repr=False)
-    shown: str
+    display_address: str
     namespace: str | None
     verify: str | bool
     certificate: tuple[str, str] | str | None
@@ -101,7 +101,7 @@ class VaultSettings:
         certificate, key = environ.get("VAULT_CLIENT_CERT"), environ.get("VAULT_CLIENT_KEY")
         return cls(
             address=address,
-            shown=_shown(address),
+            display_address=_display_address(address),
             namespace=environ.get("VAULT_NAMESPACE") or None,
             verify=environ.get("VAULT_CACERT") or environ.get("VAULT_CAPATH") or True,
             certificate=(certificate, key) if certificate and key else certificate or None,
@@ -111,7 +111,7 @@ class VaultSettings:
         )
 
 
-def _shown(address: str) -> str:
+def _display_address(address: str) -> str:
     try:
         parts = urlsplit(address)
         host = parts.netloc.rpartition("@")[2]
@@ -127,10 +127,10 @@ def _login(environ: Mapping[str, str]) -> Login:
     text = environ.get("VAULT_TOKEN", "").strip()
     if text:
         return Token(text)
-    role_id = _given(environ, "SYMBIONT_VAULT_ROLE_ID")
+    role_id = _value_or_file(environ, "SYMBIONT_VAULT_ROLE_ID")
     if role_id is not None:
         mount = environ.get("SYMBIONT_VAULT_AUTH_MOUNT", "").strip("/") or "approle"
-        return AppRole(mount, role_id, _given(environ, "SYMBIONT_VAULT_SECRET_ID"))
+        return AppRole(mount, role_id, _value_or_file(environ, "SYMBIONT_VAULT_SECRET_ID"))
     role = environ.get("SYMBIONT_VAULT_KUBERNETES_ROLE")
     if role:
         mount = environ.get("SYMBIONT_VAULT_AUTH_MOUNT", "").strip("/") or "kubernetes"
@@ -138,7 +138,7 @@ def _login(environ: Mapping[str, str]) -> Login:
     return Token(_token_file(environ))
 
 
-def _given(environ: Mapping[str, str], name: str) -> Path | str | None:
+def _value_or_file(environ: Mapping[str, str], name: str) -> Path | str | None:
     """Return the variable's value, or the path of the file that the variable `NAME_FILE` names."""
     file = environ.get(f"{name}_FILE")
     return Path(file) if file else environ.get(name, "").strip() or None

@@ -49,7 +49,7 @@ class VaultSession:
         self._asking = asyncio.Semaphore(AT_ONCE)
         self._failures = 0
         self._failure: Unreachable | None = None
-        self._opened = asyncio.Event()
+        self._logged_in = asyncio.Event()
 
     async def read(self, path: str, settings: VaultSettings) -> dict[str, Any]:
         """Return the fields of the secret at `path`. Raises `Unresolved`."""
@@ -69,7 +69,7 @@ class VaultSession:
             raise Unreachable(str(self._failure), hint=self._failure.hint)
 
     async def _read(self, path: str, settings: VaultSettings, failures: int) -> dict[str, Any]:
-        client, grant = await self._ready(settings, failures)
+        client, grant = await self._client_with_token(settings, failures)
         try:
             return await self._fields(client, path, settings)
         except Denied:
@@ -78,7 +78,7 @@ class VaultSession:
             if fresh or not settings.login.renews:
                 raise
             # The token may have been revoked; a denial with a new one is final.
-            client, _ = await self._ready(settings, failures, instead_of=grant)
+            client, _ = await self._client_with_token(settings, failures, instead_of=grant)
             return await self._fields(client, path, settings)
 
     async def _fields(self, client: VaultClient, path: str, settings: VaultSettings) -> dict[str, Any]:
@@ -94,18 +94,18 @@ class VaultSession:
             self._versions.pop(settings.mount, None)
             raise
 
-    async def _ready(
+    async def _client_with_token(
         self, settings: VaultSettings, failures: int, *, instead_of: Grant | None = None
     ) -> tuple[VaultClient, Grant]:
         """Return a client with a token; log in if the settings changed or the token is `instead_of`."""
         async with self._logging_in:
             self._give_up_after(failures)
-            ends = self._ends()
+            ends = self._grant_end()
             ended = ends is not None and self._clock.monotonic() >= ends
             if self._client is None or self._grant is None or settings != self._settings:
                 await self._open(settings)
             elif self._grant is instead_of or (ended and settings.login.renews):
-                self._granted(await self._ask(settings, self._client.log_in))
+                self._use_grant(await self._ask(settings, self._client.log_in))
             assert self._client is not None
             assert self._grant is not None
             return self._client, self._grant
@@ -117,21 +117,21 @@ class VaultSession:
         if self._client is not None:
             self._client.close()
         self._client, self._settings, self._versions = client, settings, {}
-        self._granted(grant)
-        self._opened.set()
+        self._use_grant(grant)
+        self._logged_in.set()
 
-    def _granted(self, grant: Grant) -> None:
+    def _use_grant(self, grant: Grant) -> None:
         self._grant, self._granted_at, self._tries = grant, self._clock.monotonic(), 0
         self._renew_at = None if grant.seconds is None else self._granted_at + grant.seconds * 2 / 3
 
-    def _ends(self) -> float | None:
+    def _grant_end(self) -> float | None:
         """Return the end of the token's lifetime by the monotonic clock; None if unknown."""
         seconds = None if self._grant is None else self._grant.seconds
         return None if seconds is None else self._granted_at + seconds
 
     async def keep(self) -> None:
         """Renew the token after two thirds of its lifetime, or log in again, until cancelled."""
-        await self._opened.wait()
+        await self._logged_in.wait()
         while True:
             await self._clock.sleep(LOOK_SECONDS)
             if self._renewal_is_due():
@@ -147,33 +147,33 @@ class VaultSession:
         client, settings, grant = self._client, self._settings, self._grant
         if client is None or settings is None or grant is None:
             return
-        left = (self._ends() or 0.0) - self._clock.monotonic()
+        left = (self._grant_end() or 0.0) - self._clock.monotonic()
         failure: Unresolved | None = None
         if grant.renewable:
             try:
                 renewed = await self._ask(settings, client.renew)
                 if renewed.seconds is None or renewed.seconds > left + 1:
-                    self._granted(renewed)
+                    self._use_grant(renewed)
                     return
                 failure = Unresolved("its maximum lifetime is over")
             except Unresolved as error:
                 failure = error
         if settings.login.renews:
             try:
-                self._granted(await self._ask(settings, client.log_in))
+                self._use_grant(await self._ask(settings, client.log_in))
             except Unresolved as error:
                 failure = error
             else:
                 return
-        self._failed_to_renew(failure)
+        self._postpone_renewal(failure)
 
-    def _failed_to_renew(self, failure: Unresolved | None) -> None:
+    def _postpone_renewal(self, failure: Unresolved | None) -> None:
         """Log the first failure, and schedule the next attempt."""
         if self._tries == 0:
             log.warning(
                 "vault_token_not_renewed",
                 reason=failure.line() if failure else "it is not renewable",
-                seconds_left=max(0, round((self._ends() or 0.0) - self._clock.monotonic())),
+                seconds_left=max(0, round((self._grant_end() or 0.0) - self._clock.monotonic())),
             )
         pause = PAUSES[min(self._tries, len(PAUSES) - 1)]
         self._tries += 1
@@ -183,7 +183,7 @@ class VaultSession:
         try:
             return await in_thread(question, SECONDS)
         except TimeoutError:
-            raise Unreachable(f"Vault at {settings.shown} did not respond in {SECONDS:.0f} s") from None
+            raise Unreachable(f"Vault at {settings.display_address} did not respond in {SECONDS:.0f} s") from None
 
     def close(self) -> None:
         """Close the connections."""

@@ -15,7 +15,7 @@ from runtime.documents.folder import FolderSearch
 
 def search(*paths: Path | str) -> FolderSearch:
     found = FolderSearch()
-    found.look([str(path) for path in paths])
+    found.add([str(path) for path in paths])
     return found
 
 
@@ -34,7 +34,7 @@ def test_files_come_in_order_and_what_is_passed_over_is_counted(tmp_path: Path) 
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(tmp_path / "socket.txt"))
     found = search(tmp_path)
-    shown = [os.path.relpath(place.shown, tmp_path) for place in found.places]
+    shown = [os.path.relpath(place.name, tmp_path) for place in found.files]
     assert shown == ["b.md", "a/1.html", "a/2.TXT", "a/deep/x.pdf"]
     assert found.passed_over == Counter({".png": 2, "hidden": 2, "link": 2, "no ending": 1, "not a regular file": 2})
     assert not found.failed
@@ -44,14 +44,14 @@ def test_a_file_is_found_once_however_often_it_was_named(tmp_path: Path) -> None
     made(tmp_path, "a.md", "b/c.md")
     (tmp_path / "other.md").symlink_to(tmp_path / "a.md")
     found = search(tmp_path / "a.md", tmp_path, tmp_path / "b" / ".." / "b", tmp_path / "other.md")
-    assert [place.path.name for place in found.places] == ["a.md", "c.md"]
+    assert [place.path.name for place in found.files] == ["a.md", "c.md"]
 
 
 def test_what_is_named_is_taken_whatever_it_is_called(tmp_path: Path) -> None:
     made(tmp_path, ".hidden/notes", ".profile", "code.py")
     (tmp_path / "way").symlink_to(".hidden")
     found = search(tmp_path / ".profile", tmp_path / "code.py", tmp_path / "way" / "notes", tmp_path / "way")
-    assert [place.path for place in found.places] == [
+    assert [place.path for place in found.files] == [
         tmp_path / ".profile",
         tmp_path / "code.py",
         tmp_path / ".hidden" / "notes",
@@ -62,7 +62,7 @@ def test_paths_that_lead_nowhere_are_named(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
     made(tmp_path, "a.md")
     found = search(tmp_path / "gone", tmp_path / "loop", tmp_path / "a.md", tmp_path / "a.md" / "below", "a\0b")
-    assert len(found.places) == 1
+    assert len(found.files) == 1
     why = dict(found.failed)
     assert why[str(tmp_path / "gone")] == "no such file or folder"
     assert "link" in why[str(tmp_path / "loop")]
@@ -83,5 +83,5 @@ def test_a_folder_that_cannot_be_opened_is_named_and_the_others_are_looked_at(
 
     monkeypatch.setattr(os, "scandir", open_to_some)
     found = search(tmp_path)
-    assert [place.path.name for place in found.places] == ["x.md"]
+    assert [place.path.name for place in found.files] == ["x.md"]
     assert found.failed == [(str(tmp_path / "closed"), "permission denied")]

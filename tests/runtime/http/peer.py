@@ -195,7 +195,7 @@ class Serving:
         async def look() -> None:
             now = self.loop.time() + seconds
             for connection in list(self.server.connections):
-                connection.look(now)
+                connection.check_deadlines(now)
 
         self.run(look()).result(SECONDS)
 

@@ -193,7 +193,7 @@ async def test_many_hosts_are_asked_a_bounded_number_of_times_a_minute(sender: S
 
 
 async def test_the_number_of_documents_is_bounded(sender: Sender, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "_KEPT", 3)
+    monkeypatch.setattr(limits, "_MOST_KEPT", 3)
     for number in range(5):
         await sender.get(f"/{number}")
     assert [sender.store.find(sender.url(f"/{number}")) is not None for number in range(5)] == [False] * 2 + [True] * 3

@@ -41,7 +41,7 @@ class Listening:
         except Problem as problem:
             return problem_response(problem)
         finally:
-            body.let_go()
+            body.release()
 
     async def wait(self, _request: web.Request) -> web.Response:
         self.entered += 1
