@@ -170,7 +170,7 @@ async def _place_of(turn: Turn, context: AgentContext) -> _Place:
             # Another attempt finds it no more.
             raise ThreadGone(str(error)) from None
         return _Place(thread, memory_subject(thread, context.agent))
-    if turn.attempt > 1 and (asked := await _asked_in(turn, context)) is not None:
+    if turn.attempt > 1 and (asked := await _asking_thread(turn, context)) is not None:
         return _Place(asked, memory_subject(asked, context.agent))
     mode = context.agent.thread
     if mode.name == "delivery":
@@ -189,7 +189,7 @@ async def _place_of(turn: Turn, context: AgentContext) -> _Place:
     return _Place(thread, memory_subject(thread, context.agent))
 
 
-async def _asked_in(turn: ClaimedDelivery, context: AgentContext) -> Thread | None:
+async def _asking_thread(turn: ClaimedDelivery, context: AgentContext) -> Thread | None:
     """Return the thread in which the run of a delivery asked a person; None if it did not, or the thread was deleted.
     Its calls have their outputs there, also if the agent has other threads since."""
     thread_id = await context.services.approvals.thread_of(turn.run_id)
@@ -286,7 +286,7 @@ class _Attempt:
         await self._state.load()
         message = await self._store_input()
         budget = await budget_of(self._agent, self._client)
-        said = await self._said(budget)
+        said = await self._urgent_notice(budget)
         fields = (await self._fields(blocks))._replace(urgent_tasks=said.text)
         loop = Loop(
             run_log=self._log,
@@ -301,7 +301,7 @@ class _Attempt:
                 summarizes=self._context.switches.on(COMPACTION),
             ),
             fields=fields,
-            refreshed=self._refreshed,
+            refreshed=self._refresh_fields,
             finder=self._finder,
             runner=Runner(
                 self._tools, self._call, self._log, self._context.caller, self._confirmations(message), self._refused
@@ -331,22 +331,22 @@ class _Attempt:
     async def preview(self) -> Preview:
         """Return the context as it is now."""
         await self._state.load()
-        fields = await self._refreshed(await self._fields(await self._blocks()), changed=False)
+        fields = await self._refresh_fields(await self._fields(await self._blocks()), changed=False)
         summary = "" if self._state.summary is None else self._state.summary.text
         waiting = waiting_text(self._state.waiting)
         budget = await budget_of(self._agent, self._client)
-        urgent = await self._urgent()
-        said = self._said_of(urgent, budget)
+        urgent = await self._urgent_tasks()
+        said = self._notice_of(urgent, budget)
         whole = fields._replace(entries=self._state.entries, summary=summary, tasks=waiting, urgent_tasks=said.text)
         return Preview(await build_measured(whole, budget, self._counter, self._client), budget, urgent, said)
 
-    async def _said(self, budget: Budget) -> UrgentNotice:
+    async def _urgent_notice(self, budget: Budget) -> UrgentNotice:
         """Return what this run says of urgent and overdue tasks, the same in each of its contexts and attempts."""
         recorded = await self._log.ended(_URGENT)
         if not recorded and await self._log.began(model_step(1)):
             # An earlier attempt had none to say.
             return NOTHING
-        said = NOTHING if recorded else self._said_of(await self._urgent(), budget)
+        said = NOTHING if recorded else self._notice_of(await self._urgent_tasks(), budget)
         if not recorded and not said.text:
             return NOTHING
 
@@ -355,7 +355,7 @@ class _Attempt:
 
         return UrgentNotice(*await self._log.step(_URGENT, {}, act, key=_URGENT, repeatable=True))
 
-    async def _urgent(self) -> Sequence[UrgentTask]:
+    async def _urgent_tasks(self) -> Sequence[UrgentTask]:
         """Return the urgent and overdue tasks of the user; none outside the main thread of the main agent."""
         if self._place.thread.kind != "main" or main_name(self._context) != self._turn.agent:
             return ()
@@ -365,7 +365,7 @@ class _Attempt:
             log.warning("urgent_tasks_unreadable", user_id=self._turn.user_id, reason=error.line())
             return ()
 
-    def _said_of(self, found: Sequence[UrgentTask], budget: Budget) -> UrgentNotice:
+    def _notice_of(self, found: Sequence[UrgentTask], budget: Budget) -> UrgentNotice:
         return said_of(found, tokens=budget.request // _URGENT_SHARE, count=self._counter.count)
 
     async def _fields(self, blocks: Sequence[StoredBlock]) -> Fields:
@@ -379,7 +379,7 @@ class _Attempt:
     async def _blocks(self) -> list[StoredBlock]:
         return await self._services.blocks.blocks(self._scope, declared_blocks(self._agent))
 
-    async def _refreshed(self, fields: Fields, changed: bool) -> Fields:
+    async def _refresh_fields(self, fields: Fields, changed: bool) -> Fields:
         """Return the fields with the state and the time as they are now, and with the blocks of core memory if they may
         have changed."""
         if changed:

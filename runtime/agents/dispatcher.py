@@ -256,10 +256,10 @@ class Dispatcher:
     def _start(self, running: RunningTurn) -> asyncio.Task[None]:
         task = asyncio.create_task(self._attempt(running.source, running.turn), name=f"run {running.turn.run_id}")
         self._running[task] = running
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._on_run_ended)
         return task
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _on_run_ended(self, task: asyncio.Task[None]) -> None:
         turn = self._running.pop(task).turn
         if task is self._suspect:
             self._alone_until = self._clock.monotonic() + ALONE_SECONDS
@@ -323,14 +323,14 @@ class Dispatcher:
         assert task is not None
         running = self._running[task]
         try:
-            outcome = await self._acted(source, turn, run_log, running)
+            outcome = await self._run_agent(source, turn, run_log, running)
         finally:
             running.acting = False
         if outcome.state != QUEUED or outcome.counts:
             self._reported.pop(turn.run_id, None)
         return outcome
 
-    async def _acted(self, source: Source, turn: ClaimedTurn, run_log: RunLog, running: RunningTurn) -> Outcome:
+    async def _run_agent(self, source: Source, turn: ClaimedTurn, run_log: RunLog, running: RunningTurn) -> Outcome:
         try:
             ended = await self._run(await source.load(turn), run_log)
         except asyncio.CancelledError:

@@ -92,9 +92,9 @@ def memory_fields(blocks: Sequence[StoredBlock], settings: Mapping[str, Any]) ->
 def with_blocks(fields: Fields, blocks: Sequence[StoredBlock]) -> Fields:
     """Return the fields with these blocks of core memory."""
     return fields._replace(
-        persona=_labelled(blocks, PERSONA),
-        blocks=tuple(_shown(each) for each in blocks if each.label not in (PERSONA, HUMAN)),
-        human=_labelled(blocks, HUMAN),
+        persona=_block_with_label(blocks, PERSONA),
+        blocks=tuple(_context_block(each) for each in blocks if each.label not in (PERSONA, HUMAN)),
+        human=_block_with_label(blocks, HUMAN),
         metadata=fields.metadata._replace(blocks=len(blocks)),
     )
 
@@ -148,11 +148,11 @@ async def fit(fields: Fields, budget: Budget, counter: TokenCounter, client: Mod
     return await build_measured(fields, budget, counter, client)
 
 
-def _labelled(blocks: Sequence[StoredBlock], label: str) -> Block | None:
-    return next((_shown(each) for each in blocks if each.label == label), None)
+def _block_with_label(blocks: Sequence[StoredBlock], label: str) -> Block | None:
+    return next((_context_block(each) for each in blocks if each.label == label), None)
 
 
-def _shown(block: StoredBlock) -> Block:
+def _context_block(block: StoredBlock) -> Block:
     return Block(block.label, block.description, block.value, block.char_limit, block.read_only)
 
 

@@ -58,7 +58,7 @@ def outcome_of(turn: ClaimedTurn, error: Exception, *, quiet: bool = False) -> O
                 log.warning("run_interrupted", agent=turn.agent, error=error.line())
             return Outcome(QUEUED, error.line(), _away_seconds(turn, error), counts=False, run_state=error.state)
         case _:
-            return _failed(turn, error)
+            return _failure_outcome(turn, error)
 
 
 def outcome_name(outcome: Outcome) -> str:
@@ -70,7 +70,7 @@ def outcome_name(outcome: Outcome) -> str:
     return outcome.run_state if outcome.run_state in OUTCOMES and outcome.run_state != WAITING else "interrupted"
 
 
-def _failed(turn: ClaimedTurn, error: Exception) -> Outcome:
+def _failure_outcome(turn: ClaimedTurn, error: Exception) -> Outcome:
     expected = isinstance(error, SymbiontError)
     reason = error.line() if isinstance(error, SymbiontError) else f"{type(error).__name__}: {error}".partition("\n")[0]
     # An unexpected error is a bug in the program; only its traceback shows the location.

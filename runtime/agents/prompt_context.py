@@ -23,7 +23,7 @@ from runtime.tools.context import BuiltPrompt, Context, PromptPart, PromptReques
 from runtime.tools.knowledge.knowledge import KnownHits, search_knowledge
 
 HITS: Final = 10
-"""Maximum number of items, and of parts of conversations, that memory is asked for."""
+"""Maximum number of items, and of parts of conversations, that memory is request for."""
 _KNOWN_SHARE: Final = 4
 """What memory knows about the query has at most this part of the context."""
 
@@ -35,25 +35,25 @@ class _ThreadExcerpt(NamedTuple):
     summary: str = ""
 
 
-async def build_prompt(services: AgentServices, context: Context, asked: PromptRequest) -> BuiltPrompt:
-    """Return what an agent knows as a context for a prompt. Nothing is stored, and no model is asked.
+async def build_prompt(services: AgentServices, context: Context, request: PromptRequest) -> BuiltPrompt:
+    """Return what an agent knows as a context for a prompt. Nothing is stored, and no model is request.
 
     Raises `Unsealable`, and StoreError for a memory that cannot be read.
     """
-    agent, counter = named_agent(context, asked.agent), TokenCounter()
-    subject = asked.subject if asked.thread is None else memory_subject(asked.thread, agent)
-    blocks = await services.blocks.blocks(BlockScope(asked.user_id, agent.name, subject), declared_blocks(agent))
-    preferences, notes = await _preferences(services, context, agent, asked.user_id)
-    told = await _told(services, asked.thread, asked.tokens)
-    found = await _found(context, agent, subject, asked.query)
-    known = _known(found, told, asked, counter.count)
-    fields = memory_fields(blocks, preferences)._replace(entries=told.entries, summary=told.summary, known=known)
-    built = build(fields, Budget(asked.tokens, 0), counter.count)
+    agent, counter = named_agent(context, request.agent), TokenCounter()
+    subject = request.subject if request.thread is None else memory_subject(request.thread, agent)
+    blocks = await services.blocks.blocks(BlockScope(request.user_id, agent.name, subject), declared_blocks(agent))
+    preferences, notes = await _preferences(services, context, agent, request.user_id)
+    excerpt = await _thread_excerpt(services, request.thread, request.tokens)
+    hits = await _search_memory(context, agent, subject, request.query)
+    known = _memory_text(hits, excerpt, request, counter.count)
+    fields = memory_fields(blocks, preferences)._replace(entries=excerpt.entries, summary=excerpt.summary, known=known)
+    built = build(fields, Budget(request.tokens, 0), counter.count)
     return BuiltPrompt(
         messages=[(message.role, message.text) for message in built.messages if message.text],
         tokens=built.tokens,
         parts=[PromptPart(*each) for each in built.parts if each.tokens or each.note],
-        notes=[*built.notes, *notes, *found.notes],
+        notes=[*built.notes, *notes, *hits.notes],
     )
 
 
@@ -67,7 +67,7 @@ async def _preferences(
         return {}, ["the preferences are left out: the settings of the user cannot be read"]
 
 
-async def _told(services: AgentServices, thread: Thread | None, tokens: int) -> _ThreadExcerpt:
+async def _thread_excerpt(services: AgentServices, thread: Thread | None, tokens: int) -> _ThreadExcerpt:
     if thread is None:
         return _ThreadExcerpt()
     summary = await services.summaries.latest(thread)
@@ -78,30 +78,30 @@ async def _told(services: AgentServices, thread: Thread | None, tokens: int) -> 
     return _ThreadExcerpt(entries, "" if summary is None else summary.text)
 
 
-async def _found(context: Context, agent: Agent, subject: str | None, query: str | None) -> KnownHits:
+async def _search_memory(context: Context, agent: Agent, subject: str | None, query: str | None) -> KnownHits:
     if query is None:
         return KnownHits(archival=[], conversations=[], notes=[])
     return await search_knowledge(context, query, [], HITS, agent.name, subject)
 
 
-def _known(found: KnownHits, told: _ThreadExcerpt, asked: PromptRequest, count: Count) -> str:
+def _memory_text(hits: KnownHits, excerpt: _ThreadExcerpt, request: PromptRequest, count: Count) -> str:
     """Return what memory knows about the query as text, without the messages that the context has anyway."""
-    room = asked.tokens // _KNOWN_SHARE // 2
-    here = None if asked.thread is None or not told.entries else asked.thread.id
+    room = request.tokens // _KNOWN_SHARE // 2
+    here = None if request.thread is None or not excerpt.entries else request.thread.id
     said = (
         f"- {hit.time:%Y-%m-%d} {hit.role or 'summary'}: {hit.text}"
-        for hit in found.conversations
-        if hit.conversation_id != here or hit.position is None or hit.position < told.entries[0].position
+        for hit in hits.conversations
+        if hit.conversation_id != here or hit.position is None or hit.position < excerpt.entries[0].position
     )
-    archival = _fitting((f"- {hit.content}{_origin(hit.origin)}" for hit in found.archival), room, count)
-    return joined((_fenced("archival", archival), _fenced("conversations", _fitting(said, room, count))))
+    archival = _lines_within((f"- {hit.content}{_origin(hit.origin)}" for hit in hits.archival), room, count)
+    return joined((_section("archival", archival), _section("conversations", _lines_within(said, room, count))))
 
 
 def _origin(origin: str | None) -> str:
     return f" [{origin}]" if origin else ""
 
 
-def _fitting(lines: Iterable[str], room: int, count: Count) -> list[str]:
+def _lines_within(lines: Iterable[str], room: int, count: Count) -> list[str]:
     """Return the lines that fit into `room` tokens, the best of them first."""
     kept = []
     for line in lines:
@@ -112,5 +112,5 @@ def _fitting(lines: Iterable[str], room: int, count: Count) -> list[str]:
     return kept
 
 
-def _fenced(tag: str, lines: Sequence[str]) -> str:
+def _section(tag: str, lines: Sequence[str]) -> str:
     return fenced(tag, "\n".join(lines)) if lines else ""

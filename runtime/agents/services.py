@@ -40,7 +40,7 @@ from runtime.tools.agent.run_answer import run_totals
 
 log = structlog.get_logger("symbiont.agent")
 
-_SAID: Final = {
+_END_TEXTS: Final = {
     "max_steps": "The turn ended because it took too many steps.",
     "repeated": "The turn ended because the same call had the same result again and again.",
     "cancelled": "The turn was cancelled.",
@@ -109,7 +109,7 @@ class AgentServices:
     def _complete(self, connection: Connection, run: EndedRun, by: Writer) -> None:
         if run.ended not in _COMPLETE:
             self.open_calls.close(connection, by)
-        text = None if run.ended is None else _SAID.get(run.ended)
+        text = None if run.ended is None else _END_TEXTS.get(run.ended)
         if text is not None:
             said = f"{text} {run.error or _EMPTY}" if run.ended == "failed" else text
             name = REFUSED if run.cause == RequestRefused.cause else f"run_{run.ended}"

@@ -113,17 +113,17 @@ def build(fields: Fields, budget: Budget, count: Count) -> BuiltContext:
     around = tail_tokens + summary_tokens + known_tokens + 3 * MESSAGE_TOKENS
     fixed.fit(budget.request - around - step)
     room = budget.request - around - fixed.tokens
-    shown = [_bounded(entry, most, count) for entry in fields.entries]
+    shown = [_cut_entry(entry, most, count) for entry in fields.entries]
     groups = [list(group) for _, group in groupby(shown, _group)]
     wanted = sum(each.tokens for each in shown)
-    kept, dropped = _newest(groups, room, step, count)
+    kept, dropped = _newest_entries(groups, room, step, count)
     asked = fields.input
-    if asked is not None and not _has(kept, asked.position):
+    if asked is not None and not _has_position(kept, asked.position):
         # At most half of the room, so that what was done last stays beside it.
-        first = _bounded(asked, min(most, room // 2), count)
-        kept, dropped = _newest(groups, room - first.tokens, step, count)
+        first = _cut_entry(asked, min(most, room // 2), count)
+        kept, dropped = _newest_entries(groups, room - first.tokens, step, count)
         kept = [first, *kept]
-        if _has(shown, asked.position):
+        if _has_position(shown, asked.position):
             dropped -= 1
         else:
             wanted += first.tokens
@@ -135,7 +135,7 @@ def build(fields: Fields, budget: Budget, count: Count) -> BuiltContext:
         notes.append(f"{dropped} older messages are left out until they are summarized")
     system = joined(section.text for section in fixed.sections)
     after = joined((fixed.urgent, tail))
-    messages = _merged(
+    messages = _merge_user_messages(
         [
             Message("system", system),
             *([Message("user", before)] if before else []),
@@ -144,7 +144,7 @@ def build(fields: Fields, budget: Budget, count: Count) -> BuiltContext:
         ]
     )
     parts = (
-        *(PartCost(section.name, section.tokens, fixed.shortened(section.name)) for section in fixed.sections),
+        *(PartCost(section.name, section.tokens, fixed.size_note(section.name)) for section in fixed.sections),
         *([PartCost("tools", fixed.offered)] if fixed.offered else []),
         *([PartCost("reply schema", fixed.schema_tokens)] if fixed.schema_tokens else []),
         *fixed.missing,
@@ -204,7 +204,7 @@ class _StableParts:
         self._budget = budget
         self._count = count
         self._blocks = [each for each in (fields.persona, *fields.blocks, fields.human) if each is not None]
-        self._shown = [CutBlock(block_text(each), len(each.value)) for each in self._blocks]
+        self._cuts = [CutBlock(block_text(each), len(each.value)) for each in self._blocks]
         self._preferences = fields.preferences
         self.urgent = fenced(URGENT, fields.urgent_tasks) if fields.urgent_tasks else ""
         """The urgent tasks, which are at the end of the context."""
@@ -223,7 +223,7 @@ class _StableParts:
 
     def fit(self, room: int) -> None:
         """Leave out parts until the rest has at most `room` tokens. Raises NoRoom."""
-        for give_way in self._ways(room):
+        for give_way in self._reductions(room):
             if self.tokens <= room:
                 return
             give_way()
@@ -234,7 +234,7 @@ class _StableParts:
                 hint="shorten the instruction, or allow more: `max_tokens` of the agent, and the window of its model",
             )
 
-    def _ways(self, room: int) -> Iterator[Callable[[], None]]:
+    def _reductions(self, room: int) -> Iterator[Callable[[], None]]:
         cut_blocks = partial(self._cut_blocks, room, self._budget.request // _BLOCKS_SHARE)
         yield self._leave_out_tools
         yield cut_blocks
@@ -249,9 +249,9 @@ class _StableParts:
         yield partial(self._cut_blocks, room, 0)
         yield self._leave_out_blocks
 
-    def shortened(self, section: str) -> str:
+    def size_note(self, section: str) -> str:
         """Return how much of a block is shown, by the name of its section; empty if it is whole."""
-        for block, (_, shown) in zip(self._blocks, self._shown, strict=True):
+        for block, (_, shown) in zip(self._blocks, self._cuts, strict=True):
             if section == f"block {block.label}" and shown < len(block.value):
                 return f"{shown:,} of {len(block.value):,} characters"
         return ""
@@ -261,28 +261,28 @@ class _StableParts:
         """One line for each block that is not whole."""
         return tuple(
             f"the block {block.label} is shortened: {shown.shown:,} of {len(block.value):,} characters have room"
-            for block, shown in zip(self._blocks, self._shown, strict=True)
+            for block, shown in zip(self._blocks, self._cuts, strict=True)
             if shown.shown < len(block.value)
         )
 
     def rooms(self, room: int) -> dict[str, int]:
         """Return for how many characters of each block there is room, if the fixed parts may have `room` tokens."""
         free, rooms = max(room - self.tokens, 0), {}
-        for block, (text, shown) in zip(self._blocks, self._shown, strict=True):
+        for block, (text, shown) in zip(self._blocks, self._cuts, strict=True):
             tokens = max(self._count(text), 1)
             rooms[block.label] = shown + free * max(len(text) // tokens, _CHARACTERS)
         return rooms
 
     def _leave_out_blocks(self) -> None:
-        self._shown = [CutBlock("", 0) for _ in self._blocks]
+        self._cuts = [CutBlock("", 0) for _ in self._blocks]
 
     def _cut_blocks(self, room: int, least: int) -> None:
         """Cut the longest blocks, so that all fixed parts have `room` tokens, but the blocks together not less than
         `least`."""
-        shown = sum(self._count(text) for text, _ in self._shown)
+        shown = sum(self._count(text) for text, _ in self._cuts)
         whole = [block_text(block) for block in self._blocks]
         shares = _shares([self._count(text) for text in whole], max(room - (self.tokens - shown), least))
-        self._shown = [
+        self._cuts = [
             CutBlock(text, len(block.value)) if self._count(text) <= share else cut_block(block, share, self._count)
             for block, text, share in zip(self._blocks, whole, shares, strict=True)
         ]
@@ -335,7 +335,7 @@ class _StableParts:
         texts = [
             ("instruction", joined((fields.instruction, fields.reply_format))),
             *tools,
-            *((f"block {block.label}", each.text) for block, each in zip(self._blocks, self._shown, strict=True)),
+            *((f"block {block.label}", each.text) for block, each in zip(self._blocks, self._cuts, strict=True)),
             *([("preferences", fenced("preferences", self._preferences))] if self._preferences else []),
         ]
         self.sections = tuple(_Section(name, text, self._count(text)) for name, text in texts if text)
@@ -362,7 +362,7 @@ def _group(shown: _RenderedEntry) -> int:
     return shown.entry.group
 
 
-def _has(shown: Sequence[_RenderedEntry], position: int) -> bool:
+def _has_position(shown: Sequence[_RenderedEntry], position: int) -> bool:
     # It is one of the newest, usually.
     return any(each.entry.position == position for each in reversed(shown))
 
@@ -375,25 +375,25 @@ def _tokens_of(entry: Entry, count: Count) -> int:
     return tokens
 
 
-def _bounded(entry: Entry, tokens: int, count: Count) -> _RenderedEntry:
+def _cut_entry(entry: Entry, tokens: int, count: Count) -> _RenderedEntry:
     """Return the entry without a part of its middle, if it has more than `tokens` tokens."""
     size = _tokens_of(entry, count)
     if size <= tokens:
         return _RenderedEntry(entry, size)
-    calls = tuple(_bounded_call(call, (tokens - MESSAGE_TOKENS) // len(entry.calls), count) for call in entry.calls)
+    calls = tuple(_cut_call(call, (tokens - MESSAGE_TOKENS) // len(entry.calls), count) for call in entry.calls)
     besides = _tokens_of(entry._replace(text="", calls=calls), count)
     text = cut(entry.text, max(tokens - besides, 0), count)
     return _RenderedEntry(entry._replace(text=text, calls=calls), besides + count(text))
 
 
-def _bounded_call(call: ToolCall, tokens: int, count: Count) -> ToolCall:
+def _cut_call(call: ToolCall, tokens: int, count: Count) -> ToolCall:
     """Return a call without its arguments if they are too large: JSON that is cut would be no JSON."""
     if count(call.name) + count(call.arguments) + MESSAGE_TOKENS <= tokens:
         return call
     return ToolCall(call.id, call.name, "{}", call.extra)
 
 
-def _newest(
+def _newest_entries(
     groups: Sequence[Sequence[_RenderedEntry]], room: int, step: int, count: Count
 ) -> tuple[Sequence[_RenderedEntry], int]:
     """Return the entries of the newest groups that fit into `room` tokens, and how many entries are left out.
@@ -411,23 +411,23 @@ def _newest(
             start += 1
     kept = groups[start:]
     if left > room and kept:
-        kept = [_shortened(kept[0], room, count)]
+        kept = [_cut_group(kept[0], room, count)]
     return list(chain.from_iterable(kept)), sum(len(group) for group in groups[:start])
 
 
-def _shortened(group: Sequence[_RenderedEntry], room: int, count: Count) -> Sequence[_RenderedEntry]:
+def _cut_group(group: Sequence[_RenderedEntry], room: int, count: Count) -> Sequence[_RenderedEntry]:
     """Return the entries of a group with equal shares of `room`, beyond what each has without its text; what one does
     not need goes to the others. The first outputs, with their calls, are left out if `room` is too small for all."""
     entries = [each.entry for each in group]
-    least = [_bounded(entry, 0, count).tokens for entry in entries]
+    least = [_cut_entry(entry, 0, count).tokens for entry in entries]
     while sum(least) > room and len(entries) > 2:
         calls = entries[0].calls
         rest = [entry for entry in entries[1:] if entry.call_id != calls[0].id] if calls else entries[2:]
         entries = [entries[0]._replace(calls=calls[1:]), *rest]
-        least = [_bounded(entry, 0, count).tokens for entry in entries]
+        least = [_cut_entry(entry, 0, count).tokens for entry in entries]
     wanted = [_tokens_of(entry, count) - size for entry, size in zip(entries, least, strict=True)]
     shares = [size + share for size, share in zip(least, _shares(wanted, room - sum(least)), strict=True)]
-    return [_bounded(entry, share, count) for entry, share in zip(entries, shares, strict=True)]
+    return [_cut_entry(entry, share, count) for entry, share in zip(entries, shares, strict=True)]
 
 
 def _message(entry: Entry, *, native: bool) -> Message:
@@ -439,7 +439,7 @@ def _message(entry: Entry, *, native: bool) -> Message:
     return Message(entry.role, entry.text, entry.calls, entry.call_id, entry.reasoning)
 
 
-def _merged(messages: Iterable[Message]) -> tuple[Message, ...]:
+def _merge_user_messages(messages: Iterable[Message]) -> tuple[Message, ...]:
     """Join messages of the user that follow each other: the chat templates of some models refuse them."""
     found: list[Message] = []
     for message in messages:

@@ -82,7 +82,7 @@ def metadata_text(about: Metadata) -> str:
 
 def cut(text: str, tokens: int, count: Count) -> str:
     """Return `text` without a part of its middle, so that it has at most `tokens` tokens, with a note in its place."""
-    return _cut(text, tokens, count, "{left:,} characters are left out here; the whole text is stored")[0]
+    return _cut_middle(text, tokens, count, "{left:,} characters are left out here; the whole text is stored")[0]
 
 
 class CutBlock(NamedTuple):
@@ -98,7 +98,7 @@ def cut_block(block: Block, tokens: int, count: Count) -> CutBlock:
     note = "you see {kept:,} of {whole:,} characters of this block: shorten it"
     room = max(tokens - count(block_text(block, _LEFT_OUT)), 0)
     while True:
-        value, shown = _cut(block.value, room, count, note)
+        value, shown = _cut_middle(block.value, room, count, note)
         text = block_text(block, value)
         # Counts of parts may not add up to that of the whole.
         over = count(text) - tokens
@@ -107,7 +107,7 @@ def cut_block(block: Block, tokens: int, count: Count) -> CutBlock:
         room = max(room - over, 0)
 
 
-def _cut(text: str, tokens: int, count: Count, about: str) -> tuple[str, int]:
+def _cut_middle(text: str, tokens: int, count: Count, about: str) -> tuple[str, int]:
     """Return the shortened text, and how many of its characters it has. `about`: what the note says of the `left`,
     `kept` and `whole` numbers of characters."""
     size = count(text)

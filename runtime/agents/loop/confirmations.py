@@ -50,17 +50,17 @@ class Confirmations:
         self._caller = caller
         self._by = by
         self._seconds = seconds
-        self._asked: frozenset[str] | None = None
+        self._asked_ids: frozenset[str] | None = None
 
     async def verdicts(self, calls: Sequence[Call]) -> dict[str, Verdict]:
         """Ask about those calls that need it, all of them at once, and return by the ids of calls what is decided about
         those that may not run, or not yet. Raises `Superseded`, `Unavailable`."""
-        known = await self._known()
+        known = await self._asked_call_ids()
         found: dict[str, Verdict] = {}
         questions: dict[str, Question] = {}
         for call in calls:
             tool = self._tools.get(call.name)
-            if not await self._undecided(call, asked=call.id in known):
+            if not await self._needs_verdict(call, asked=call.id in known):
                 continue
             try:
                 if tool is not None and call.id not in known:
@@ -83,21 +83,21 @@ class Confirmations:
         tool = self._tools.get(call.name)
         return tool is not None and any(guards(each, tool.name) for each in self._patterns)
 
-    async def _undecided(self, call: Call, *, asked: bool) -> bool:
+    async def _needs_verdict(self, call: Call, *, asked: bool) -> bool:
         """Return True if it is to be found out whether a call may run. `asked`: an earlier attempt asked about it; what
         was decided counts for a repetition too, because an attempt also begins calls that were denied, to record it."""
         if asked:
             return not await self._log.ended(step_key(call.id))
         return self.concerns(call) and not await self._log.began(step_key(call.id))
 
-    async def _known(self) -> frozenset[str]:
+    async def _asked_call_ids(self) -> frozenset[str]:
         """Return the ids of the calls about which earlier attempts asked. What a person decided about them holds, also
         if the program has changed since."""
-        if self._asked is None:
-            self._asked = frozenset()
+        if self._asked_ids is None:
+            self._asked_ids = frozenset()
             if self._log.attempt > 1:
-                self._asked = await self._approvals.calls_of(self._by.run_id)
-        return self._asked
+                self._asked_ids = await self._approvals.calls_of(self._by.run_id)
+        return self._asked_ids
 
 
 def decided_output(approval: Approval) -> CallOutput:

@@ -114,7 +114,7 @@ class Loop:
         self._fields = fields
         self._refreshed = refreshed
         self._changed = False
-        self._told_of_blocks = False
+        self._reported_cut_blocks = False
         self._shrinks = settings.summarizes
         """False after a summary that would have made no room."""
         self._runner = runner
@@ -142,7 +142,7 @@ class Loop:
 
     async def _step(self, number: int) -> Ended | None:
         """Do one step. Returns how the run ended, None if it goes on. Raises Parked while a call waits for a person."""
-        reading = await self._read(number)
+        reading = await self._step_reading(number)
         calls = [
             Call(f"{self._log.run_id[-12:]}_{number}_{index}", call.name, call.arguments, call.extra)
             for index, call in enumerate(reading.calls)
@@ -153,14 +153,14 @@ class Loop:
         replied.add_done_callback(lambda stored: stored.cancelled() or stored.exception())
         acting = [call for call in calls if call.name != DONE.name]
         if self._runner.asks(acting):
-            await self._keep(number, reading)
+            await self._record_reading(number, reading)
         outputs, waits = await self._call(acting, lossless=reading.lossless)
         self._changed |= any(call.name not in self._reads for call in acting)
         self._state.add(await replied)
         if outputs:
             self._state.add(await self._state.put(self._output_messages(number, acting, outputs)))
         if waits:
-            raise _parked(waits)
+            raise _parked_error(waits)
         first = firsts(acting)
         once = [(call, output) for call, output in zip(acting, outputs, strict=True) if first[call.id] == call.id]
         if any(self._is_repeated(*each) for each in once):
@@ -185,14 +185,14 @@ class Loop:
         if await self._compact(number, built):
             built = await self._build(last=last)
         self._state.block_rooms = built.block_rooms
-        await self._tell_of_cut_blocks(built)
+        await self._report_cut_blocks(built)
         return built
 
-    async def _tell_of_cut_blocks(self, built: BuiltContext) -> None:
+    async def _report_cut_blocks(self, built: BuiltContext) -> None:
         """Say once in a run, in its answer and in the log, which blocks its contexts do not show whole."""
-        if not built.cut_blocks or self._told_of_blocks:
+        if not built.cut_blocks or self._reported_cut_blocks:
             return
-        self._told_of_blocks = True
+        self._reported_cut_blocks = True
         text = "; ".join(built.cut_blocks)
         log.warning("core_memory_shortened", agent=self._owner.agent, thread_id=self._state.thread.id, blocks=text)
         part = EventPart("core_memory_shortened", f"In the context {text}. Shorten it, or allow a larger context.")
@@ -237,27 +237,27 @@ class Loop:
             publish(Delta(run_event.NOTE, 0, {"detail": f"summarized {counted}"}))
         return True
 
-    async def _read(self, number: int) -> AgentReply:
+    async def _step_reading(self, number: int) -> AgentReply:
         """Return the reading of the reply of a step: the one that was kept, or that of what the model replies."""
         if not await self._log.began(_reply_key(number)):
             return await self._ask(number)
         done = await self._log.step("reply", {}, lambda: self._ask(number), key=_reply_key(number), repeatable=True)
         return msgspec.convert(done, AgentReply)
 
-    async def _keep(self, number: int, reading: AgentReply) -> None:
+    async def _record_reading(self, number: int, reading: AgentReply) -> None:
         """Record how the reply of a step was read, because a person is asked about its calls: read again with the tools
         of a later program, it may mean other ones."""
 
-        async def read() -> AgentReply:
+        async def act() -> AgentReply:
             return reading
 
         if not await self._log.began(_reply_key(number)):
-            await self._log.step("reply", {}, read, key=_reply_key(number), repeatable=True)
+            await self._log.step("reply", {}, act, key=_reply_key(number), repeatable=True)
 
     async def _ask(self, number: int, *, last: bool = False) -> AgentReply:
         """Return what the model replies. `last`: it is asked without tools where it stands."""
         if await self._log.ended(model_step(number)):
-            return await self._replayed(number, last=last)
+            return await self._recorded_reading(number, last=last)
         built = await self._context(number, last=last)
 
         async def once() -> Reply:
@@ -272,7 +272,7 @@ class Loop:
 
         reply = await self._model_step(model_step(number), once, run_event.typing(self._log.run_id, number))
         await self._note_urgent(built)
-        return await self._corrected(number, built, reply)
+        return await self._corrected_reading(number, built, reply)
 
     async def _fit(self, built: BuiltContext) -> None:
         """Make the next contexts smaller, because the service refused this one as larger than the window: it said that
@@ -284,21 +284,21 @@ class Loop:
         else:
             self._counter.exceeded(built.tokens, budget.request)
 
-    async def _replayed(self, number: int, *, last: bool) -> AgentReply:
+    async def _recorded_reading(self, number: int, *, last: bool) -> AgentReply:
         """Return the reading of a reply that an earlier attempt recorded, without a context and without a summary: the
         messages that follow it are there already."""
 
-        async def recorded() -> Reply:
+        async def missing_reply() -> Reply:
             raise AssertionError(f"the reply of step {number} is not recorded")
 
-        reply = await self._model_step(model_step(number), recorded)
+        reply = await self._model_step(model_step(number), missing_reply)
         reading = read_reply(reply, () if last else self._finder.tools, self._settings.calling)
         corrected = needs_correction(reading, self._reads)
         if not corrected and (self._said_urgent is None or not self._fields.urgent_tasks):
             return reading
         built = await self._build(last=last)
         await self._note_urgent(built)
-        return await self._corrected(number, built, reply) if corrected else reading
+        return await self._corrected_reading(number, built, reply) if corrected else reading
 
     def _request(self, built: BuiltContext) -> Request:
         return Request(
@@ -315,14 +315,14 @@ class Loop:
             await self._said_urgent()
             self._said_urgent = None
 
-    async def _corrected(self, number: int, built: BuiltContext, reply: Reply) -> AgentReply:
+    async def _corrected_reading(self, number: int, built: BuiltContext, reply: Reply) -> AgentReply:
         """Return the reading of a reply, corrected where it needs that."""
         corrections = count(1)
 
         async def correct(request: Request) -> Reply:
             return await self._model_step(f"{number}/correct/{next(corrections)}", lambda: self._reply(request, number))
 
-        reading = await self._read_corrected(built, reply, correct)
+        reading = await self._read_with_corrections(built, reply, correct)
         request = self._request(built)
         other = self._client.others(request) if reply.finish == "malformed" else None
         if other is not None and needs_correction(reading, self._reads):
@@ -331,10 +331,10 @@ class Loop:
             except (ModelUnavailable, ModelRefused) as error:
                 log.warning("fallback_failed", error=error.line())
                 return reading
-            return await self._read_corrected(built, reply, correct)
+            return await self._read_with_corrections(built, reply, correct)
         return reading
 
-    async def _read_corrected(
+    async def _read_with_corrections(
         self, built: BuiltContext, reply: Reply, correct: Callable[[Request], Awaitable[Reply]]
     ) -> AgentReply:
         return await read_with_corrections(
@@ -353,12 +353,12 @@ class Loop:
         if (publish := self._publisher()) is None:
             reply = await client.reply(request, owner=self._owner, count=self._counter.count)
         else:
-            reply = await self._streamed(request, number, client, publish)
+            reply = await self._stream_reply(request, number, client, publish)
         if counted and reply.usage.tokens_in:
             self._counter.learn(counted, reply.usage.tokens_in)
         return reply
 
-    async def _streamed(self, request: Request, number: int, client: ModelClient, publish: Publish) -> Reply:
+    async def _stream_reply(self, request: Request, number: int, client: ModelClient, publish: Publish) -> Reply:
         """Send a request, and publish the messages of the reply as they arrive."""
         # The reply begins, again if one was not whole.
         publish(Delta(run_event.DELTA, number, {"step": number, "message": 0, "text": ""}))
@@ -476,7 +476,7 @@ def _reply_key(number: int) -> str:
     return f"{number}/reply"
 
 
-def _parked(waits: Sequence[Approval]) -> Parked:
+def _parked_error(waits: Sequence[Approval]) -> Parked:
     """Return the error that ends an attempt until a person has decided, and lets the thread go on meanwhile."""
     tools = list(dict.fromkeys(each.tool for each in waits))
     what = f"a call of {tools[0]} waits" if len(waits) == 1 else f"calls of {', '.join(tools)} wait"

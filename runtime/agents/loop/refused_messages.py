@@ -24,7 +24,7 @@ def without_refused(messages: Sequence[Message], own: str) -> list[Message]:
     refused = {each.run_id for each in messages if _is_end(each)} - {own}
     answered = {each.run_id: each.position for each in messages if each.role == "assistant"}
     return [
-        replace(each, parts=_shown(each))
+        replace(each, parts=_replacement_parts(each))
         if each.run_id in refused and each.position > answered.get(each.run_id, -1)
         else each
         for each in messages
@@ -35,7 +35,7 @@ def _is_end(message: Message) -> bool:
     return any(isinstance(part, EventPart) and part.name == REFUSED for part in message.parts)
 
 
-def _shown(message: Message) -> tuple[Part, ...]:
+def _replacement_parts(message: Message) -> tuple[Part, ...]:
     if message.role == "tool":
         return tuple(replace(part, text=_OUTPUT) for part in message.parts if isinstance(part, ToolOutputPart))
     # The reason may quote what was refused.

@@ -50,13 +50,13 @@ class Summarizer:
         """Return the summary of `previous`, the summary before, and the messages after it, whose calls are apart from
         their texts. Raises ModelUnavailable, ModelRefused."""
         if self._client is None:
-            return _extracted(previous, entries, self._max_words)
-        told = [f"{entry.role}: {text}" for entry in entries if (text := without_calls(entry).text.strip())]
+            return _extractive_summary(previous, entries, self._max_words)
+        texts = [f"{entry.role}: {text}" for entry in entries if (text := without_calls(entry).text.strip())]
         try:
-            return await self._written(self._client, previous, told)
+            return await self._model_summary(self._client, previous, texts)
         except WindowExceeded:
             # Shorter texts are sent, once.
-            return await self._written(self._client, previous, told)
+            return await self._model_summary(self._client, previous, texts)
 
     async def embed(self, text: str) -> tuple[bytes, str] | None:
         """Return the vector of a summary, float32 and little-endian, and the model that made it; None if there is no
@@ -69,7 +69,7 @@ class Summarizer:
             return None
         return vector.astype("<f4").tobytes(), self._embedder.model
 
-    async def _written(self, client: ModelClient, previous: str, texts: Sequence[str]) -> str:
+    async def _model_summary(self, client: ModelClient, previous: str, texts: Sequence[str]) -> str:
         count = self._counter.count
         tokens = self._max_words * _TOKENS_A_WORD + _TOKENS_BESIDES
         system = _SYSTEM.format(max_words=self._max_words)
@@ -96,7 +96,7 @@ class Summarizer:
         return summary
 
 
-def _extracted(previous: str, entries: Sequence[Entry], max_words: int) -> str:
+def _extractive_summary(previous: str, entries: Sequence[Entry], max_words: int) -> str:
     """Return sentences of the summary before, as at most half of the words, and then of what was said."""
     said = [entry.text for entry in entries if entry.role != "tool"]
     return extract([extract([previous], max(max_words // 2, 1)), *said], max_words)

@@ -71,14 +71,14 @@ class ThreadState:
         after = -1 if self.summary is None else self.summary.last_position
         loaded = await self._messages.newest_within(self.thread, LOADED_TOKENS, after=after)
         self._loaded = without_refused(loaded, self._log.run_id)
-        await self._look_at_open_calls()
+        await self._load_open_calls()
         if self._log.attempt > 1:
             self.outputs = _outputs(await self._messages.of_run(self.thread, self._log.run_id))
         self.entries = tuple(self._entries_of(self._loaded))
         for message in self._loaded:
             self._begins.setdefault(group_of(message), message.position)
 
-    async def _look_at_open_calls(self) -> None:
+    async def _load_open_calls(self) -> None:
         """Find the calls without an output whose turns go on."""
         found = calls_without_output(self._loaded)
         self._open_runs = await open_runs(self._messages, found)
@@ -121,7 +121,7 @@ class ThreadState:
     def older(self, position: int) -> list[Entry]:
         """Return the messages before a position for a summary, with the calls apart from what was said, and without
         what can be read again where it is stored: it may be deleted there."""
-        messages = map(_unquoted, self._until(position))
+        messages = map(_without_quotes, self._until(position))
         return entries_of(messages, native=True, open_runs=self._open_runs)
 
     @property
@@ -174,7 +174,7 @@ async def open_runs(messages: Messages, calls: Mapping[str, Message]) -> frozens
     return await messages.asking_runs(run_ids) if run_ids else frozenset()
 
 
-def _unquoted(message: Message) -> Message:
+def _without_quotes(message: Message) -> Message:
     parts = tuple(
         structs.replace(part, text=_NOT_SUMMARIZED)
         if isinstance(part, ToolOutputPart) and part.name in QUOTING and part.status == "ok"

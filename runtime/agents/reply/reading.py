@@ -61,7 +61,7 @@ class _Reading:
 
     def result(self) -> AgentReply:
         # White space at its end may be that of a message that was cut off, and was shown.
-        text = _joined_surrogates(self._reply.text).lstrip(BLANK)
+        text = _join_surrogates(self._reply.text).lstrip(BLANK)
         if self._reply.finish == "malformed":
             self._guess("text")
         if not text and not self._reply.calls and self._reply.finish != "length":
@@ -223,7 +223,7 @@ class _Reading:
 
     def _add_native(self, call: ToolCall) -> None:
         arguments: Any = {}
-        text = _joined_surrogates(call.arguments).strip(BLANK)
+        text = _join_surrogates(call.arguments).strip(BLANK)
         reader = Reader(text)
         if text:
             try:
@@ -255,14 +255,14 @@ def _ids() -> Iterator[str]:
     return (f"call_{number}" for number in itertools.count(1))
 
 
-def _joined(pair: re.Match[str]) -> str:
+def _character_of_pair(pair: re.Match[str]) -> str:
     return pair[0].encode("utf-16-le", "surrogatepass").decode("utf-16-le")
 
 
-def _joined_surrogates(text: str) -> str:
+def _join_surrogates(text: str) -> str:
     """Return a text in which pairs of surrogates are characters; lone ones become U+FFFD."""
     try:
         text.encode()
     except UnicodeEncodeError:
-        return well_formed(_PAIR.sub(_joined, text))
+        return well_formed(_PAIR.sub(_character_of_pair, text))
     return text

@@ -100,10 +100,10 @@ class Reader:
             raise BrokenJson(at)
         if character == "{":
             members: dict[str, Any] = {}
-            return members, self._nested("{", at, lambda: self._object(at + 1, members))
+            return members, self._read_nested("{", at, lambda: self._object(at + 1, members))
         if character == "[":
             elements: list[Any] = []
-            return elements, self._nested("[", at, lambda: self._array(at + 1, elements))
+            return elements, self._read_nested("[", at, lambda: self._array(at + 1, elements))
         if character in _CLOSED_BY:
             return self._string(at)
         return self._word_value(at)
@@ -113,7 +113,7 @@ class Reader:
         if self._tokens > MAX_TOKENS:
             raise TooComplex(at)
 
-    def _nested(self, kind: str, at: int, read: Callable[[], int]) -> int:
+    def _read_nested(self, kind: str, at: int, read: Callable[[], int]) -> int:
         if len(self._open) >= MAX_DEPTH:
             raise BrokenJson(at)
         self._open.append(kind)
@@ -267,7 +267,7 @@ class Reader:
             found.append(value)
             return end
 
-        end = self._nested("(", at, read)
+        end = self._read_nested("(", at, read)
         return found[0], end
 
 
@@ -313,10 +313,10 @@ def _unescaped(body: str) -> str:
     try:
         return str(json.loads(f'"{body}"', strict=False))
     except ValueError:
-        return _ESCAPE.sub(_replaced, body)
+        return _ESCAPE.sub(_escape_value, body)
 
 
-def _replaced(match: re.Match[str]) -> str:
+def _escape_value(match: re.Match[str]) -> str:
     escape = match[1]
     if escape[0] == "u" and len(escape) > 1:
         return str(json.loads(f'"{match[0]}"'))

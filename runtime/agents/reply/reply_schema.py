@@ -52,7 +52,7 @@ def _open(schema: Any) -> Any:
 
 
 def _call(tools: Sequence[ToolSchema], max_arguments: int) -> dict[str, Any]:
-    arguments = {tool.name: _reduced(tool.parameters) for tool in tools}
+    arguments = {tool.name: _reduced_schema(tool.parameters) for tool in tools}
     sizes = {name: len(json.dumps(schema)) for name, schema in arguments.items()}
     total = sum(sizes.values())
     for name in sorted(sizes, key=lambda name: (-sizes[name], name)):
@@ -60,13 +60,13 @@ def _call(tools: Sequence[ToolSchema], max_arguments: int) -> dict[str, Any]:
             break
         total -= sizes[name]
         del arguments[name]
-    alternatives = [_named([name], schema) for name, schema in arguments.items()]
+    alternatives = [_tool_call([name], schema) for name, schema in arguments.items()]
     if rest := [tool.name for tool in tools if tool.name not in arguments]:
-        alternatives.append(_named(rest, {"type": "object"}))
+        alternatives.append(_tool_call(rest, {"type": "object"}))
     return alternatives[0] if len(alternatives) == 1 else {"anyOf": alternatives}
 
 
-def _named(names: list[str], arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _tool_call(names: list[str], arguments: Mapping[str, Any]) -> dict[str, Any]:
     return _object({"name": {"type": "string", "enum": names}, "args": arguments})
 
 
@@ -74,16 +74,16 @@ def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
-def _reduced(schema: Mapping[str, Any]) -> dict[str, Any]:
+def _reduced_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return a schema with its structure and types only."""
     found = {key: value for key, value in schema.items() if key in _KEPT}
     if isinstance(properties := schema.get("properties"), Mapping):
-        found["properties"] = {name: _reduced(each) for name, each in properties.items()}
+        found["properties"] = {name: _reduced_schema(each) for name, each in properties.items()}
     if isinstance(items := schema.get("items"), Mapping):
-        found["items"] = _reduced(items)
+        found["items"] = _reduced_schema(items)
     if isinstance(more := schema.get("additionalProperties"), Mapping):
-        found["additionalProperties"] = _reduced(more)
+        found["additionalProperties"] = _reduced_schema(more)
     for key in ("anyOf", "oneOf"):
         if key in schema:
-            found["anyOf"] = [_reduced(each) for each in schema[key]]
+            found["anyOf"] = [_reduced_schema(each) for each in schema[key]]
     return found
