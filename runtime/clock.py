@@ -54,7 +54,7 @@ def rfc3339(unix_seconds: float) -> str:
     return utc(unix_seconds).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-_last_made = [-1, 0]
+_last_id = [-1, 0]
 """The millisecond and the count of the last identifier."""
 
 
@@ -66,9 +66,9 @@ def uuid7(clock: Clock) -> str:
     ids sort in the order of their creation, unless the clock is set back.
     """
     now, random = milliseconds(clock), random_bytes(9).hex()
-    last, count = _last_made
+    last, count = _last_id
     count = count + 1 if now == last else int(random[16:], 16)
-    _last_made[:] = now, count
+    _last_id[:] = now, count
     moment = f"{now & 0xFFFFFFFFFFFF:012x}"
     variant = "89ab"[int(random[3], 16) & 3]
     return f"{moment[:8]}-{moment[8:]}-7{count & 0xFFF:03x}-{variant}{random[:3]}-{random[4:16]}"

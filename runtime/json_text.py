@@ -70,7 +70,7 @@ def _decode_in_parts(data: bytes, levels: int, *, last: bool) -> object:
             raise _duplicate_key()
         return {key: _decode_in_parts(bytes(part), levels - 1, last=last) for key, part in members.items()}
     if begin == b"[":
-        return [each for part in _elements_of(data) for each in _listed(part, levels - 1, last=last)]
+        return [each for part in _elements_of(data) for each in _decode_elements(part, levels - 1, last=last)]
     value = decode_strictly(data)
     if not last and _repeats_a_key(data, value):
         raise _duplicate_key()
@@ -90,7 +90,7 @@ def _elements_of(data: bytes) -> Iterator[list[msgspec.Raw]]:
     yield part
 
 
-def _listed(part: list[msgspec.Raw], levels: int, *, last: bool) -> list[Any]:
+def _decode_elements(part: list[msgspec.Raw], levels: int, *, last: bool) -> list[Any]:
     if len(part) == 1:
         return [_decode_in_parts(bytes(part[0]), levels, last=last)]
     decoded = _decode_in_parts(b"[%s]" % b",".join(part), 0, last=last)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 
-_DRAWN = 4096
+_POOL_BYTES = 4096
 
 
 class _RandomPool(threading.local):
@@ -15,7 +15,7 @@ class _RandomPool(threading.local):
     at = 0
 
 
-_drawn = _RandomPool()
+_pool = _RandomPool()
 
 
 def random_bytes(count: int) -> bytes:
@@ -25,17 +25,17 @@ def random_bytes(count: int) -> bytes:
     rows would have to win it back from a busy event loop each time. Not for keys and tokens: drawn bytes stay in memory
     until they are used.
     """
-    begin = _drawn.at
-    if len(_drawn.bytes) - begin < count:
-        _drawn.bytes, begin = os.urandom(_DRAWN), 0
-    _drawn.at = begin + count
-    return _drawn.bytes[begin : _drawn.at]
+    begin = _pool.at
+    if len(_pool.bytes) - begin < count:
+        _pool.bytes, begin = os.urandom(_POOL_BYTES), 0
+    _pool.at = begin + count
+    return _pool.bytes[begin : _pool.at]
 
 
-def _forget() -> None:
+def _drop_pool() -> None:
     """Drop the drawn bytes after a fork, so that parent and child do not return the same ones."""
-    global _drawn  # noqa: PLW0603
-    _drawn = _RandomPool()
+    global _pool  # noqa: PLW0603
+    _pool = _RandomPool()
 
 
-os.register_at_fork(after_in_child=_forget)
+os.register_at_fork(after_in_child=_drop_pool)

@@ -119,7 +119,7 @@ class TokenCounter:
         if counted <= 0 or used <= 0 or self._exact:
             return
         seen = self.ratio * used / counted * _MARGIN
-        self._set(seen if seen > self.ratio else self.ratio + (seen - self.ratio) * _FALL)
+        self._set_ratio(seen if seen > self.ratio else self.ratio + (seen - self.ratio) * _FALL)
 
     def exceeded(self, counted: int, allowed: int) -> None:
         """Count more from now on: the service said that a request, which has `counted` tokens as counted, does not fit
@@ -128,9 +128,9 @@ class TokenCounter:
         if self._exact:
             self._exact_ratio = min(self._exact_ratio * factor, LARGEST_RATIO)
         else:
-            self._set(self.ratio * factor)
+            self._set_ratio(self.ratio * factor)
 
-    def _set(self, ratio: float) -> None:
+    def _set_ratio(self, ratio: float) -> None:
         self.ratio = min(max(ratio, SMALLEST_RATIO), LARGEST_RATIO)
 
 

@@ -23,7 +23,7 @@ from runtime.tools.context import BuiltPrompt, Context, PromptPart, PromptReques
 from runtime.tools.knowledge.knowledge import KnownHits, search_knowledge
 
 HITS: Final = 10
-"""Maximum number of items, and of parts of conversations, that memory is request for."""
+"""Maximum number of items, and of parts of conversations, that memory is asked for."""
 _KNOWN_SHARE: Final = 4
 """What memory knows about the query has at most this part of the context."""
 
@@ -36,7 +36,7 @@ class _ThreadExcerpt(NamedTuple):
 
 
 async def build_prompt(services: AgentServices, context: Context, request: PromptRequest) -> BuiltPrompt:
-    """Return what an agent knows as a context for a prompt. Nothing is stored, and no model is request.
+    """Return what an agent knows as a context for a prompt. Nothing is stored, and no model is asked.
 
     Raises `Unsealable`, and StoreError for a memory that cannot be read.
     """

@@ -82,7 +82,7 @@ class TaskFeeds:
     async def open(self, user_id: str) -> Feed:
         """Return the feed of a user; it is made if there is none. Raises NotFound for a user who was removed,
         `Unsealable` and `Unavailable`."""
-        return await self._write(user_id, lambda connection, row: self._known(row) or self._renew(connection, user_id))
+        return await self._write(user_id, lambda connection, row: self._feed(row) or self._renew(connection, user_id))
 
     async def rotate(self, user_id: str) -> Feed:
         """Give the feed of a user a new token: the URL before is refused from now on. Raises as `open` does."""
@@ -150,7 +150,7 @@ class TaskFeeds:
 
         return await self._database.transact(write)
 
-    def _known(self, row: Row[tuple[object, ...]] | None) -> Feed | None:
+    def _feed(self, row: Row[tuple[object, ...]] | None) -> Feed | None:
         if row is None:
             return None
         token = self._seal.open(row.token, row=_ROW, user_id=row.user_id, version=row.version)

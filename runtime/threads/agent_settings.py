@@ -41,7 +41,9 @@ class AgentSettings:
         async with self._database.read() as connection:
             row = (await connection.execute(query)).first()
         return (
-            NO_SETTINGS if row is None else StoredSettings(self._opened(row.settings, user_id, agent, row[1]), row[1])
+            NO_SETTINGS
+            if row is None
+            else StoredSettings(self._settings_of(row.settings, user_id, agent, row[1]), row[1])
         )
 
     async def version(self, user_id: str, agent: str) -> int:
@@ -80,7 +82,7 @@ class AgentSettings:
 
         return await self._database.transact(write)
 
-    def _opened(self, sealed: SealedBytes, user_id: str, agent: str, version: int) -> Mapping[str, Any]:
+    def _settings_of(self, sealed: SealedBytes, user_id: str, agent: str, version: int) -> Mapping[str, Any]:
         opened = self._seal.open(sealed, row=agent, user_id=user_id, version=version)
         return msgspec.json.decode(opened, type=dict[str, Any])
 

@@ -86,7 +86,7 @@ def _last_to_delete(connection: Connection, kept: int) -> int | None:
     return connection.execute(select(number).order_by(number.desc()).offset(kept).limit(1)).scalar()
 
 
-def _noting(dialect: str) -> Any:
+def _note_statement(dialect: str) -> Any:
     number = _NEXT.scalar_subquery() if dialect == "sqlite" else literal_column("txid_current()")
     wanted = threads.c.id.in_(bindparam("ids", expanding=True))
     found = select(number, *threads.c["id", "agent", "part", "length", "summary_count"]).where(wanted)
@@ -96,4 +96,4 @@ def _noting(dialect: str) -> Any:
     return postgresql.insert(thread_changes).from_select(_COLUMNS, found).on_conflict_do_nothing()
 
 
-_NOTE: Final = {dialect: _noting(dialect) for dialect in ("sqlite", "postgresql")}
+_NOTE: Final = {dialect: _note_statement(dialect) for dialect in ("sqlite", "postgresql")}

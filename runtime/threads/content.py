@@ -77,7 +77,7 @@ def encode(parts: tuple[Part, ...]) -> bytes:
     try:
         return _ENCODER.encode(parts)
     except UnicodeEncodeError:
-        return _ENCODER.encode([_well_formed(part) for part in parts])
+        return _ENCODER.encode([_well_formed_part(part) for part in parts])
 
 
 def decode(content: bytes) -> tuple[Part, ...]:
@@ -152,7 +152,7 @@ def _text(part: Part) -> str:
     return part.text
 
 
-def _well_formed(part: Part) -> Part:
+def _well_formed_part(part: Part) -> Part:
     fields = {name: getattr(part, name) for name in part.__struct_fields__}
     texts = {name: value for name, value in fields.items() if isinstance(value, str)}
     changed = {name: text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for name, text in texts.items()}

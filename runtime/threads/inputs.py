@@ -53,7 +53,7 @@ class _Content(msgspec.Struct, frozen=True, omit_defaults=True):
 _CONTENT: Final = msgspec.json.Decoder(_Content)
 
 
-class _Sent(NamedTuple):
+class _SentInput(NamedTuple):
     id: str
     user_id: str
     agent: str
@@ -103,7 +103,7 @@ class Inputs(TurnQueue[ClaimedInput]):
         encoded = msgspec.json.encode(_Content(text, dict(metadata) if metadata else None))
         content = self._seal.close(encoded, row=made, user_id=user_id)
         held = " ".join(sorted(scopes))
-        sent = _Sent(made, user_id, agent, thread_id, held, content, milliseconds(self._clock))
+        sent = _SentInput(made, user_id, agent, thread_id, held, content, milliseconds(self._clock))
         await self._database.commits.store(_SENDING, sent)
         return made
 
@@ -126,7 +126,7 @@ class Inputs(TurnQueue[ClaimedInput]):
         )
 
 
-def _send(connection: Connection, sent: Sequence[_Sent]) -> list[Exception | None]:
+def _send(connection: Connection, sent: Sequence[_SentInput]) -> list[Exception | None]:
     keys = [(each,) for each in sorted({each.thread_id for each in sent})]
     found = bulk.find(connection, threads, ("id",), ("user_id", "agent", "kind"), keys, lock="NO KEY UPDATE")
     owners = {row[0]: (row[1], row[2]) for row in found if row[3] != DELETED}
@@ -157,8 +157,8 @@ def _send(connection: Connection, sent: Sequence[_Sent]) -> list[Exception | Non
     return [None if s.id in known else NotFound(f"{s.agent} has no thread {s.thread_id}") for s in sent]
 
 
-def _threads(connection: Connection, sent: Sequence[_Sent]) -> set[str]:
+def _threads(connection: Connection, sent: Sequence[_SentInput]) -> set[str]:
     return {each.thread_id for each in sent}
 
 
-_SENDING: Final[Stage[_Sent, None]] = Stage(stage_ranks.SEND, _send, threads=_threads)
+_SENDING: Final[Stage[_SentInput, None]] = Stage(stage_ranks.SEND, _send, threads=_threads)

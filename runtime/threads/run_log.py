@@ -90,7 +90,7 @@ class RunLog:
         `settle`.
         """
         name = self._name(key)  # before the first await: steps that are called at the same time keep their order
-        earlier = (await self._recorded()).get(name)
+        earlier = (await self._earlier_steps()).get(name)
         position = next(self._positions) if earlier is None else earlier.position
         if earlier is not None:
             self._check(position, kind, earlier, repeatable=repeatable)
@@ -124,12 +124,12 @@ class RunLog:
     async def began(self, key: str) -> bool:
         """Return True if an earlier attempt began the step with this key, and it may have happened. Raises
         `Unavailable`."""
-        earlier = (await self._recorded()).get(key)
+        earlier = (await self._earlier_steps()).get(key)
         return earlier is not None and earlier.state != FAILED
 
     async def ended(self, key: str) -> bool:
         """Return True if an earlier attempt recorded the result of the step with this key. Raises `Unavailable`."""
-        earlier = (await self._recorded()).get(key)
+        earlier = (await self._earlier_steps()).get(key)
         return earlier is not None and earlier.state == DONE and earlier.result is not None
 
     def _name(self, key: str | None) -> str:
@@ -142,7 +142,7 @@ class RunLog:
         self._named.add(key)
         return key
 
-    async def _recorded(self) -> dict[str, RecordedStep]:
+    async def _earlier_steps(self) -> dict[str, RecordedStep]:
         """Return the steps that earlier attempts recorded, by key; positions of new steps follow theirs."""
         async with self._reading:
             if self._earlier is None:
@@ -169,12 +169,12 @@ class RunLog:
     def _end(self, write: StepWrite) -> None:
         """Store the end of a step without waiting: later writes of this run are stored after it, usually in the same
         transaction."""
-        while self._ends and _stored(self._ends[0][1]):
+        while self._ends and _is_stored(self._ends[0][1]):
             self._ends.popleft()
         future: asyncio.Future[None] | None = None
         with suppress(Unavailable):
             future = self._database.commits.put(_STEPS, write)
-            future.add_done_callback(_seen)
+            future.add_done_callback(_ignore_failure)
         self._ends.append((write, future))
 
     def _check(self, position: int, kind: str, earlier: RecordedStep, *, repeatable: bool) -> None:
@@ -193,11 +193,11 @@ class RunLog:
         return f"{self.run_id}/{position}"
 
 
-def _stored(future: asyncio.Future[None] | None) -> bool:
+def _is_stored(future: asyncio.Future[None] | None) -> bool:
     return future is not None and future.done() and not future.cancelled() and future.exception() is None
 
 
-def _seen(future: asyncio.Future[None]) -> None:
+def _ignore_failure(future: asyncio.Future[None]) -> None:
     """Mark the failure of a write as seen: a run that ends at once does not wait for its last write."""
     if not future.cancelled():
         future.exception()

@@ -115,11 +115,11 @@ class Threads:
 
     async def main(self, user_id: str, agent: str) -> Thread:
         """Return the main thread of a user and an agent; it is made when there is none, once."""
-        return await self._one(self._wanted(user_id, agent, MAIN))
+        return await self._find_or_make(self._wanted_thread(user_id, agent, MAIN))
 
     async def for_delivery(self, user_id: str, agent: str, delivery_id: str) -> Thread:
         """Return the thread of a delivery, the same in every attempt."""
-        return await self._one(self._wanted(user_id, agent, DELIVERY, delivery_id=delivery_id))
+        return await self._find_or_make(self._wanted_thread(user_id, agent, DELIVERY, delivery_id=delivery_id))
 
     async def keyed(self, user_id: str, agent: str, subject: str) -> Thread:
         """Return the thread of a subject; it is made when there is none, once. Raises UsageError for one that is stored
@@ -128,18 +128,18 @@ class Threads:
             raise UsageError(
                 "the subject contains a NUL, half a character or U+FFFD", hint="others would have the same memory"
             )
-        return await self._one(self._wanted(user_id, agent, KEYED, subject=subject))
+        return await self._find_or_make(self._wanted_thread(user_id, agent, KEYED, subject=subject))
 
     async def conversation(self, user_id: str, agent: str, title: str | None = None) -> Thread:
         """Begin a conversation."""
-        wanted = self._wanted(user_id, agent, CONVERSATION)
-        return await self._one(wanted._replace(title=self._sealed(title, wanted.id, user_id)))
+        wanted = self._wanted_thread(user_id, agent, CONVERSATION)
+        return await self._find_or_make(wanted._replace(title=self._sealed_title(title, wanted.id, user_id)))
 
     async def find(self, user_id: str, agent: str, subject: str | None = None) -> Thread | None:
         """Return the main thread of a user and an agent, or the thread of a subject; None if there is none."""
         if subject is None:
-            return await self._found(self._wanted(user_id, agent, MAIN))
-        return await self._found(self._wanted(user_id, agent, KEYED, subject=storable(subject)))
+            return await self._find_existing(self._wanted_thread(user_id, agent, MAIN))
+        return await self._find_existing(self._wanted_thread(user_id, agent, KEYED, subject=storable(subject)))
 
     async def get(self, thread_id: str, *, user_id: str | None = None) -> Thread:
         """Return a thread. Raises NotFound; with `user_id` also for a thread of another user."""
@@ -193,7 +193,7 @@ class Threads:
         Reads a few rows by indexes.
         """
         async with self._database.read() as connection:
-            if not await _began(connection, thread.id, run_id):
+            if not await _wrote_first(connection, thread.id, run_id):
                 return False
             if alone:
                 return True
@@ -219,7 +219,7 @@ class Threads:
     async def rename(self, thread: Thread, title: str | None) -> Thread:
         """Give a thread another title, or none. Raises NotFound."""
         version = milliseconds(self._clock)
-        sealed = self._sealed(title, thread.id, thread.user_id, version)
+        sealed = self._sealed_title(title, thread.id, thread.user_id, version)
         of_it = threads.c.id == thread.id, threads.c.kind != deletion.DELETED
         change = update(threads).where(*of_it).values(title=sealed, title_version=version)
         if not await self._database.transact(lambda connection: connection.execute(change).rowcount):
@@ -237,25 +237,25 @@ class Threads:
             raise not_found(thread.id)
         self.on_change(thread)
 
-    async def _one(self, wanted: WantedThread) -> Thread:
-        if wanted.kind != CONVERSATION and (found := await self._found(wanted)) is not None:
+    async def _find_or_make(self, wanted: WantedThread) -> Thread:
+        if wanted.kind != CONVERSATION and (found := await self._find_existing(wanted)) is not None:
             return found
         made = await self._database.transact(lambda connection: _row(connection, *find_or_make(connection, [wanted])))
         self._database.keys.texts.add(wanted.user_id, 0)
         return self._thread(made)
 
-    async def _found(self, wanted: WantedThread) -> Thread | None:
+    async def _find_existing(self, wanted: WantedThread) -> Thread | None:
         async with self._database.read() as connection:
             row = await connection.run_sync(lambda connection: _row(connection, _find(connection, wanted)))
         return None if row is None else self._thread(row)
 
-    def _wanted(
+    def _wanted_thread(
         self, user_id: str, agent: str, kind: ThreadKind, *, delivery_id: str | None = None, subject: str | None = None
     ) -> WantedThread:
         thread_id = uuid7(self._clock) if delivery_id is None else delivery_id
         return WantedThread(thread_id, user_id, agent, kind, milliseconds(self._clock), subject)
 
-    def _sealed(self, title: str | None, thread_id: str, user_id: str, version: int = 0) -> SealedBytes | None:
+    def _sealed_title(self, title: str | None, thread_id: str, user_id: str, version: int = 0) -> SealedBytes | None:
         """Return a title, sealed; the version of a new thread's is 0, of later ones the time."""
         if title is None:
             return None
@@ -269,7 +269,7 @@ class Threads:
         return Thread(**fields)
 
 
-async def _began(connection: AsyncConnection, thread_id: str, run_id: str) -> bool:
+async def _wrote_first(connection: AsyncConnection, thread_id: str, run_id: str) -> bool:
     """Return True if no other run wrote to a thread before this one."""
     first = select(messages.c.run_id).where(messages.c.thread_id == thread_id).order_by(messages.c.position).limit(1)
     row = (await connection.execute(first)).first()

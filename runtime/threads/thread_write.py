@@ -104,11 +104,11 @@ def store(connection: Connection, writes: Sequence[ThreadWrite]) -> list[Stored 
     another does; the answer has the stored one. `Superseded` for a write whose attempt is not the run's current one,
     `ThreadGone` without its thread, Conflict for a summary that ends before the newest one.
     """
-    opened = _locked(connection, _threads(connection, writes))
+    opened = _lock_threads(connection, _threads(connection, writes))
     current = running_attempts(connection, [w.by.run_id for w in writes if w.by.run_id and w.by.attempt is not None])
-    refused = [_refused(write.by, current, opened) for write in writes]
+    refused = [_refusal(write.by, current, opened) for write in writes]
     valid = [write for write, error in zip(writes, refused, strict=True) if error is None]
-    known = _known(connection, valid)
+    known = _known_messages(connection, valid)
     new: list[tuple[Any, ...]] = []
     answers: list[Stored | Exception] = []
     for write, error in zip(writes, refused, strict=True):
@@ -117,7 +117,7 @@ def store(connection: Connection, writes: Sequence[ThreadWrite]) -> list[Stored 
         elif write.summary is not None:
             answers.append(_summarize(connection, write.by, write.summary, opened[write.by.thread_id]))
         else:
-            answers.append(_placed(write, opened[write.by.thread_id], known, new))
+            answers.append(_place_messages(write, opened[write.by.thread_id], known, new))
     bulk.insert(connection, messages, (*_OF_ROW, *MESSAGE_COLUMNS), new)
     appended = {row[len(_OF_ROW)] for row in new}
     for message_id, tell in (each for write in valid for each in write.tell):
@@ -141,7 +141,7 @@ WRITES: Final[Stage[ThreadWrite, Stored]] = Stage(stage_ranks.MESSAGES, store, t
 """The stage of all writes to threads."""
 
 
-def _locked(connection: Connection, thread_ids: Iterable[str]) -> dict[str, _LockedThread]:
+def _lock_threads(connection: Connection, thread_ids: Iterable[str]) -> dict[str, _LockedThread]:
     """Lock these threads until the transaction ends, in the order of their ids. New runs of a thread do not wait."""
     columns = ("user_id", "kind", "length", "summary_count", "updated_at")
     keys = [(thread_id,) for thread_id in sorted(thread_ids)]
@@ -149,7 +149,7 @@ def _locked(connection: Connection, thread_ids: Iterable[str]) -> dict[str, _Loc
     return {thread_id: _LockedThread(*rest) for thread_id, *rest in found}
 
 
-def _refused(by: Writer, current: dict[str, int], opened: dict[str, _LockedThread]) -> Exception | None:
+def _refusal(by: Writer, current: dict[str, int], opened: dict[str, _LockedThread]) -> Exception | None:
     if by.attempt is not None and current.get(by.run_id or "") != by.attempt:
         return Superseded(f"run {by.run_id} continues elsewhere")
     thread = opened.get(by.thread_id)
@@ -158,7 +158,7 @@ def _refused(by: Writer, current: dict[str, int], opened: dict[str, _LockedThrea
     return None
 
 
-def _known(connection: Connection, writes: Sequence[ThreadWrite]) -> dict[tuple[str | None, ...], MessageRow]:
+def _known_messages(connection: Connection, writes: Sequence[ThreadWrite]) -> dict[tuple[str | None, ...], MessageRow]:
     """Return the stored messages with the keys of these writes."""
     keys = {
         (run_id, row.key, write.by.thread_id)
@@ -171,7 +171,7 @@ def _known(connection: Connection, writes: Sequence[ThreadWrite]) -> dict[tuple[
     return {key[:3]: MessageRow(*key[3:]) for key in found}
 
 
-def _placed(
+def _place_messages(
     write: ThreadWrite,
     thread: _LockedThread,
     known: dict[tuple[str | None, ...], MessageRow],

@@ -28,15 +28,15 @@ class Asker(NamedTuple):
 
 
 class NewApproval(NamedTuple):
-    """A question as it is stored, if it is not stored yet. `asked` and `expired`: called in the transaction that stores
-    it, or that nobody answered it. `stands`: returns True if a row of a standing approval approves it."""
+    """A question as it is stored, if it is not stored yet. `note_asked` and `note_expired`: called in the transaction
+    that stores it, or that nobody answered it. `stands`: returns True if a row of a standing approval approves it."""
 
     id: str
     call_id: str
     tool: str
     content: SealedBytes
-    asked: Callable[[Connection], None]
-    expired: Callable[[Connection, str], None]
+    note_asked: Callable[[Connection], None]
+    note_expired: Callable[[Connection, str], None]
     stands: Callable[[StoredRow | None], bool]
 
 
@@ -90,21 +90,21 @@ def ask(connection: Connection, asked: Sequence[StepQuestions]) -> list[Answers 
     keys = ("user_id", "agent", "tool")
     found = bulk.find(connection, standing_approvals, keys, ("id", "content"), sorted(tools))
     standing = {row[:3]: (row[3], row[4]) for row in found}
-    stored = _stored(connection, valid)
+    stored = _stored_rows(connection, valid)
     wanted: list[tuple[Any, ...]] = []
     late: list[tuple[Any, ...]] = []
     for each, new in [(step, new) for step in valid for new in step.questions]:
         row = stored.get((each.by.run_id, new.call_id))
         if row is not None and row.state == AWAITING and row.deadline <= each.at:
             late.append((row.id, EXPIRED, each.at))
-            new.expired(connection, row.id)
+            new.note_expired(connection, row.id)
         elif row is None and not new.stands(standing.get((each.by.user_id, each.by.agent, new.tool))):
             wanted.append((new.id, *each.by[:4], new.call_id, new.tool, AWAITING, each.deadline, each.at, new.content))
-            new.asked(connection)
+            new.note_asked(connection)
     if wanted or late:
         bulk.insert(connection, approvals, _NEW, wanted)
         bulk.update(connection, approvals, ("id",), ("state", "decided_at"), late)
-        stored = _stored(connection, valid)
+        stored = _stored_rows(connection, valid)
     return [
         {new.call_id: stored.get((each.by.run_id, new.call_id)) for new in each.questions}
         if current.get(each.by.run_id) == each.by.attempt
@@ -113,7 +113,7 @@ def ask(connection: Connection, asked: Sequence[StepQuestions]) -> list[Answers 
     ]
 
 
-def _stored(connection: Connection, asked: Sequence[StepQuestions]) -> dict[tuple[str, str], ApprovalRow]:
+def _stored_rows(connection: Connection, asked: Sequence[StepQuestions]) -> dict[tuple[str, str], ApprovalRow]:
     calls = sorted({(each.by.run_id, new.call_id) for each in asked for new in each.questions})
     found = bulk.find(connection, approvals, ("run_id", "call_id"), COLUMNS, calls)
     return {(row[0], row[1]): ApprovalRow(*row[2:]) for row in found}

@@ -72,7 +72,7 @@ class StandingApprovals:
 
     def stands(self, row: tuple[str, bytes] | None, user_id: str, agent: str, tool: str, definition: str) -> bool:
         """Return True if a stored row, its id and its content, approves a tool with this definition."""
-        content = None if row is None else self._opened(*row, user_id)
+        content = None if row is None else self._content_of(*row, user_id)
         return content is not None and (content.agent, content.tool, content.definition) == (agent, tool, definition)
 
     async def of_user(self, user_id: str, agent: str | None = None) -> list[StandingApproval]:
@@ -82,7 +82,7 @@ class StandingApprovals:
             query = query.where(standing_approvals.c.agent == agent)
         async with self._database.read() as connection:
             found = await connection.execute(query.order_by(standing_approvals.c.agent, standing_approvals.c.tool))
-            return [self._shown(*row) for row in found]
+            return [self._approval_of(*row) for row in found]
 
     async def revoke(self, start: str, user_id: str | None) -> StandingApproval:
         """Revoke the one whose id begins with `start`, of the user, None: of any, and return it. Calls that began stay.
@@ -93,7 +93,7 @@ class StandingApprovals:
             query = select(*standing_approvals.c[*_COLUMNS]).where(begins)
             if user_id is not None:
                 query = query.where(standing_approvals.c.user_id == user_id)
-            found = [self._shown(*row) for row in connection.execute(query.limit(2))]
+            found = [self._approval_of(*row) for row in connection.execute(query.limit(2))]
             if len(found) == 1:
                 connection.execute(delete(standing_approvals).where(standing_approvals.c.id == found[0].id))
             return found
@@ -104,15 +104,15 @@ class StandingApprovals:
             raise NotFound(f"{what} with {start[:80]!r}", hint="`symbi agent approvals list` shows them")
         return found[0]
 
-    def _shown(
+    def _approval_of(
         self, row_id: str, user_id: str, agent: str, tool: str, created_at: int, by: str, sealed: bytes
     ) -> StandingApproval:
-        content = self._opened(row_id, sealed, user_id)
+        content = self._content_of(row_id, sealed, user_id)
         valid = content is not None and (content.agent, content.tool, content.by) == (agent, tool, by)
         via = content.via if content is not None and valid else None
         return StandingApproval(row_id, user_id, agent, tool, created_at, by, via)
 
-    def _opened(self, row_id: str, sealed: bytes, user_id: str) -> _Content | None:
+    def _content_of(self, row_id: str, sealed: bytes, user_id: str) -> _Content | None:
         try:
             return _CONTENT.decode(self._seal.open(sealed, row=row_id, user_id=user_id))
         except (Unsealable, msgspec.DecodeError):

@@ -100,7 +100,7 @@ class Approvals:
         deadline = now + int(seconds * 1000)
         asked = StepQuestions(by, tuple(self._new(each, by, deadline) for each in questions), now, deadline)
         stored = await self._database.commits.store(_ASKING, asked)
-        return {call_id: None if row is None else self._opened(row) for call_id, row in stored.items()}
+        return {call_id: None if row is None else self._approval_of(row) for call_id, row in stored.items()}
 
     async def find(self, start: str, user_id: str | None) -> Approval:
         """Return the approval whose id begins with `start`, of the user, None: of any. Raises NotFound unless exactly
@@ -113,7 +113,7 @@ class Approvals:
         if len(found) != 1:
             what = "no approval's id begins" if not found else "the ids of several approvals begin"
             raise NotFound(f"{what} with {start[:80]!r}", hint="`symbi agent pending` shows them")
-        return self._opened(ApprovalRow(*found[0]))
+        return self._approval_of(ApprovalRow(*found[0]))
 
     async def of_run(self, run_id: str, user_id: str) -> list[Approval]:
         """Return the approvals for which a run waits, oldest first. Raises `Unavailable`."""
@@ -159,7 +159,7 @@ class Approvals:
             _lock_run(connection, row.run_id)
             row = _row(connection, approval_id)
             if row.state != AWAITING or row.deadline <= now:
-                approval = self._opened(row)
+                approval = self._approval_of(row)
                 raise AlreadyDecided(approval, approval.state_at(now))
             sealed, content = None, self._content_of(row)
             place: dict[str, Any] = {"row": row.id, "user_id": row.user_id}
@@ -172,11 +172,11 @@ class Approvals:
             if always:
                 whose = row.user_id, row.agent, row.tool
                 self.standing.add(connection, *whose, definition=content.definition, by=by, via=via)
-            self._events.append(connection, _confirmed(row, state, reason, via))
+            self._events.append(connection, _confirmed_event(row, state, reason, via))
             parking.wake(connection, run.AWAITING, now, run_ids=[row.run_id])
             return row._replace(**decided)
 
-        return self._opened(await self._database.transact(decide))
+        return self._approval_of(await self._database.transact(decide))
 
     def cancel(self, connection: Connection, ended: Mapping[str, int]) -> None:
         """Note that these runs have ended without some decisions, in the transaction that ends them. `ended`: when, by
@@ -185,7 +185,7 @@ class Approvals:
         found = bulk.find(connection, approvals, ("run_id", "state"), COLUMNS, keys)
         waiting = [ApprovalRow(*row[2:]) for row in found]
         for row in waiting:
-            self._events.append(connection, _confirmed(row, CANCELLED, None))
+            self._events.append(connection, _confirmed_event(row, CANCELLED, None))
         cancelled = [(row.id, CANCELLED, ended[row.run_id]) for row in waiting]
         bulk.update(connection, approvals, ("id",), ("state", "decided_at"), cancelled)
 
@@ -193,13 +193,13 @@ class Approvals:
         """Return the approvals of these calls of a run, by their ids."""
         keys = [(run_id, each) for each in sorted(call_ids)]
         found = bulk.find(connection, approvals, ("run_id", "call_id"), COLUMNS, keys)
-        return {row[1]: self._opened(ApprovalRow(*row[2:])) for row in found}
+        return {row[1]: self._approval_of(ApprovalRow(*row[2:])) for row in found}
 
     async def _read(self, wanted: Sequence[ColumnElement[bool]], limit: int) -> list[Approval]:
         query = select(*approvals.c[*COLUMNS]).where(*wanted)
         newest = query.order_by(approvals.c.created_at.desc(), approvals.c.id.desc()).limit(limit)
         async with self._database.read() as connection:
-            return [self._opened(ApprovalRow(*row)) for row in await connection.execute(newest)]
+            return [self._approval_of(ApprovalRow(*row)) for row in await connection.execute(newest)]
 
     def _new(self, question: Question, by: Asker, deadline: int) -> NewApproval:
         made = uuid7(self._clock)
@@ -207,10 +207,10 @@ class Approvals:
         origin = {**msgspec.to_builtins(by.origin), "server": question.server}
         event = run_event.confirm(by.run_id, call_id, made, tool, arguments, rfc3339(deadline / 1000), origin)
 
-        def asked(connection: Connection) -> None:
+        def note_asked(connection: Connection) -> None:
             self._events.append(connection, event)
 
-        def expired(connection: Connection, approval_id: str) -> None:
+        def note_expired(connection: Connection, approval_id: str) -> None:
             self._events.append(connection, run_event.confirmed(by.run_id, call_id, approval_id, tool, EXPIRED, None))
 
         def stands(row: StoredRow | None) -> bool:
@@ -218,9 +218,9 @@ class Approvals:
 
         content = msgspec.json.encode(_Content(*question[2:], by.origin))
         sealed = self._content.close(content, row=made, user_id=by.user_id)
-        return NewApproval(made, call_id, tool, sealed, asked, expired, stands)
+        return NewApproval(made, call_id, tool, sealed, note_asked, note_expired, stands)
 
-    def _opened(self, row: ApprovalRow) -> Approval:
+    def _approval_of(self, row: ApprovalRow) -> Approval:
         fields: dict[str, Any] = row._asdict()
         for sealed in ("content", "decision", "reason"):
             del fields[sealed]
@@ -261,7 +261,7 @@ class Approvals:
             return None
 
 
-def _confirmed(row: ApprovalRow, state: str, reason: str | None, via: str | None = None) -> RunEvent:
+def _confirmed_event(row: ApprovalRow, state: str, reason: str | None, via: str | None = None) -> RunEvent:
     return run_event.confirmed(row.run_id, row.call_id, row.id, row.tool, state, reason, via)
 
 

@@ -87,7 +87,7 @@ class Bounds(NamedTuple):
     newest: int
 
 
-class _Appended(NamedTuple):
+class _PendingEvent(NamedTuple):
     event: RunEvent
     seal: Seal
     at: int
@@ -114,7 +114,7 @@ class EventLog:
     def append(self, connection: Connection, event: RunEvent) -> None:
         """Append an event in the transaction that stores what it tells: called in `Database.transact`, or in a stage of
         the group commit. Nothing happens if its run is gone, or has an event with this key."""
-        at_end(connection, _store, _Appended(event, self._seal, milliseconds(self._clock)))
+        at_end(connection, _store, _PendingEvent(event, self._seal, milliseconds(self._clock)))
 
     def read(
         self,
@@ -135,7 +135,7 @@ class EventLog:
         if agent is not None:
             query = query.where(run_events.c.agent == agent)
         rows = connection.execute(query.order_by(run_events.c.number).limit(limit)).all()
-        events = [event for row in rows if (event := self._opened(user_id, row)) is not None]
+        events = [event for row in rows if (event := self._event_of(user_id, row)) is not None]
         if len(rows) == limit:
             return EventPage(events, rows[-1].number, complete=False)
         return EventPage(events, max(newest, after), complete=True)
@@ -160,7 +160,7 @@ class EventLog:
             newest = await connection.run_sync(_newest, user_id)
             return Bounds(await connection.scalar(oldest), newest)
 
-    def _opened(self, user_id: str, row: Any) -> StoredEvent | None:
+    def _event_of(self, user_id: str, row: Any) -> StoredEvent | None:
         try:
             content = self._seal.open(row.content, row=str(row.number), user_id=user_id)
         except Unsealable:
@@ -194,16 +194,16 @@ def _newest(connection: Connection, user_id: str) -> int:
     return int(connection.execute(query).scalar() or 0)
 
 
-def _store(connection: Connection, appended: Sequence[_Appended]) -> None:
+def _store(connection: Connection, appended: Sequence[_PendingEvent]) -> None:
     """Number and insert the events of one transaction."""
     keys = sorted({(each.event.run_id,) for each in appended})
     owners = {row[0]: row[1:] for row in bulk.find(connection, runs, ("id",), ("user_id", "agent", "thread_id"), keys)}
-    by_user: defaultdict[str, list[_Appended]] = defaultdict(list)
+    by_user: defaultdict[str, list[_PendingEvent]] = defaultdict(list)
     for each in _new(connection, appended):
         if each.event.run_id in owners:
             by_user[owners[each.event.run_id][0]].append(each)
     rows = []
-    numbers = _locked(connection, sorted(by_user))
+    numbers = _lock_counts(connection, sorted(by_user))
     for user_id, newest in numbers.items():
         new = []
         try:
@@ -231,7 +231,7 @@ def _encoded(data: Data) -> bytes:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
 
 
-def _new(connection: Connection, appended: Sequence[_Appended]) -> list[_Appended]:
+def _new(connection: Connection, appended: Sequence[_PendingEvent]) -> list[_PendingEvent]:
     """Return the events whose keys their runs do not have yet."""
     keys = sorted({(each.event.run_id, each.event.key) for each in appended if each.event.key is not None})
     known = {(row[0], row[1]) for row in bulk.find(connection, run_events, ("run_id", "key"), (), keys)}
@@ -245,7 +245,7 @@ def _new(connection: Connection, appended: Sequence[_Appended]) -> list[_Appende
     return new
 
 
-def _locked(connection: Connection, user_ids: Sequence[str]) -> dict[str, int]:
+def _lock_counts(connection: Connection, user_ids: Sequence[str]) -> dict[str, int]:
     """Lock the counts of these users, in the order of their ids, until the transaction ends."""
     keys = [(user_id,) for user_id in user_ids]
     found = bulk.find(connection, run_event_counts, ("user_id",), ("newest",), keys, lock="UPDATE")

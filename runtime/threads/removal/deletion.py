@@ -115,7 +115,7 @@ async def erase_inputs_left(database: Database) -> None:
     exist = exists().where(threads.c.id == inputs.c.thread_id)
     left = select(inputs.c.id).where(~exist, inputs.c.state != run.RUNNING).order_by(inputs.c.id).limit(CHUNK)
 
-    def erase_found(connection: Connection, ids: Sequence[str]) -> None:
+    def erase_ended(connection: Connection, ids: Sequence[str]) -> None:
         ended = select(inputs.c.id).where(inputs.c.id.in_(ids), inputs.c.state != run.RUNNING)
         _delete_turns(connection, list(connection.execute(ended.with_for_update()).scalars()))
 
@@ -125,7 +125,7 @@ async def erase_inputs_left(database: Database) -> None:
             found = list((await reading.execute(left)).scalars())
         if not found:
             return
-        await database.transact(partial(erase_found, ids=found))
+        await database.transact(partial(erase_ended, ids=found))
 
 
 def not_busy() -> Any:

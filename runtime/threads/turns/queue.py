@@ -293,7 +293,7 @@ class TurnQueue(ABC, Generic[T]):
         rows = bulk.find(connection, self.table, ("id",), ("attempt", "state"), keys, lock="UPDATE")
         current = {row[0]: (row[1], row[2]) for row in rows}
         valid = [each for each in endings if current.get(each.turn.id) == (each.turn.attempt, RUNNING)]
-        valid = self._decided(connection, valid, held)
+        valid = self._final_outcomes(connection, valid, held)
         ending.store(connection, self.table, valid)
         now = max(each.at for each in endings)
         gone = [each.turn.id for each in valid if each.outcome.state not in LIVING]
@@ -309,7 +309,7 @@ class TurnQueue(ABC, Generic[T]):
             for turn, outcome, _ in endings
         ]
 
-    def _decided(
+    def _final_outcomes(
         self, connection: Connection, endings: Sequence[TurnOutcome[T]], held: dict[str, ThreadHold]
     ) -> list[TurnOutcome[T]]:
         """Return these endings as they are to be stored: what the attempts could not know is known under the locks."""

@@ -87,12 +87,12 @@ def enter(connection: Connection, entries: Sequence[Entry]) -> list[bool | Excep
     A turn that entered another thread before, because its agent was changed since, leaves that. One that was parked
     waits again, before those that arrived after it.
     """
-    before = _held(connection, [entry.turn.id for entry in entries])
-    there = lock(connection, {entry.thread_id for entry in entries} | {held.thread_id for held in before.values()})
+    before = _holds(connection, [entry.turn.id for entry in entries])
+    existing = lock(connection, {entry.thread_id for entry in entries} | {held.thread_id for held in before.values()})
     current = _current(connection, entries)
-    valid = [e for e in entries if e.turn.id in current and e.thread_id in there]
+    valid = [e for e in entries if e.turn.id in current and e.thread_id in existing]
     now = max(entry.now for entry in entries)
-    held = _held(connection, [entry.turn.id for entry in valid])
+    held = _holds(connection, [entry.turn.id for entry in valid])
     moved = [e.turn.id for e in valid if e.turn.id in held and held[e.turn.id].thread_id != e.thread_id]
     leave(connection, moved, held, now)
     back = [(e.turn.id, False) for e in valid if e.turn.id in held and held[e.turn.id].parked]
@@ -101,12 +101,12 @@ def enter(connection: Connection, entries: Sequence[Entry]) -> list[bool | Excep
     wait(connection, [_arrival(entry) for entry in new])
     bulk.update(connection, runs, ("id",), ("thread_id",), [(entry.turn.run_id, entry.thread_id) for entry in new])
     settle(connection, {entry.thread_id for entry in valid}, now)
-    held = _held(connection, [entry.turn.id for entry in valid])
+    held = _holds(connection, [entry.turn.id for entry in valid])
     answers: list[bool | Exception] = []
     for entry in entries:
         if entry.turn.id not in current:
             answers.append(Superseded(f"run {entry.turn.run_id} continues elsewhere"))
-        elif entry.thread_id not in there:
+        elif entry.thread_id not in existing:
             answers.append(NoThread(f"the thread {entry.thread_id} was deleted"))
         else:
             answers.append(held[entry.turn.id].active)
@@ -123,16 +123,16 @@ def lock(connection: Connection, thread_ids: Collection[str]) -> set[str]:
 
 def threads_of(connection: Connection, turn_ids: Sequence[str]) -> set[str]:
     """Return the ids of the threads that these turns are in."""
-    return {held.thread_id for held in _held(connection, turn_ids).values()}
+    return {held.thread_id for held in _holds(connection, turn_ids).values()}
 
 
 def lock_threads_of(connection: Connection, turn_ids: Sequence[str]) -> dict[str, ThreadHold]:
     """Lock the threads that these turns are in; return the place of each turn that is in one."""
-    before = _held(connection, turn_ids)
+    before = _holds(connection, turn_ids)
     if not before:
         return {}
     lock(connection, {held.thread_id for held in before.values()})
-    return _held(connection, list(before))
+    return _holds(connection, list(before))
 
 
 def at_end(connection: Connection, arrivals: Sequence[Arrival]) -> list[Arrival]:
@@ -262,7 +262,7 @@ def _arrival(entry: Entry) -> Arrival:
     return Arrival(turn.id, turn.user_id, entry.thread_id, turn.trigger, turn.arrived_at)
 
 
-def _held(connection: Connection, turn_ids: Sequence[str]) -> dict[str, ThreadHold]:
+def _holds(connection: Connection, turn_ids: Sequence[str]) -> dict[str, ThreadHold]:
     keys = [(each,) for each in turn_ids]
     rows = bulk.find(connection, thread_turns, ("turn_id",), ("thread_id", "active", "parked"), keys)
     return {row[0]: ThreadHold(row[1], bool(row[2]), bool(row[3])) for row in rows}
