@@ -40,11 +40,9 @@ class AgentSettings:
         query = select(agent_settings.c.settings, agent_settings.c.updated_at).where(*_of(user_id, agent))
         async with self._database.read() as connection:
             row = (await connection.execute(query)).first()
-        return (
-            NO_SETTINGS
-            if row is None
-            else StoredSettings(self._settings_of(row.settings, user_id, agent, row[1]), row[1])
-        )
+        if row is None:
+            return NO_SETTINGS
+        return StoredSettings(self._settings_of(row.settings, user_id, agent, row.updated_at), row.updated_at)
 
     async def version(self, user_id: str, agent: str) -> int:
         """Return the version of a user's settings of an agent, whether they can be opened or not."""
@@ -68,15 +66,15 @@ class AgentSettings:
         """
         encoded, now = msgspec.json.encode(settings), milliseconds(self._clock)
 
-        def sealed(version: int) -> SealedBytes:
+        def seal(version: int) -> SealedBytes:
             return self._seal.close(encoded, row=agent, user_id=user_id, version=version)
 
         def write(connection: Connection) -> int:
             new = now if settings else 0
             first = bool(settings) and version in (None, 0)
-            row = user_id, agent, sealed(new), new
+            row = user_id, agent, seal(new), new
             if not first or not bulk.insert(connection, agent_settings, (*_KEYS, *_VALUES), [row], ignore=True):
-                new = _replace(connection, (user_id, agent, now), version, sealed if settings else None)
+                new = _replace(connection, (user_id, agent, now), version, seal if settings else None)
             also(connection, now)
             return new
 
@@ -99,10 +97,10 @@ def _replace(
     connection: Connection,
     given: tuple[str, str, int],
     version: int | None,
-    sealed: Callable[[int], SealedBytes] | None,
+    seal: Callable[[int], SealedBytes] | None,
 ) -> int:
-    """Replace the row of a user and an agent at a time, or delete it if there is nothing `sealed`, which seals for a
-    version. Returns its version, which is newer than the one before."""
+    """Replace the row of a user and an agent at a time, or delete it without `seal`, which seals the new content
+    for a version. Returns its version, which is newer than the one before."""
     user_id, agent, now = given
     found = bulk.find(connection, agent_settings, _KEYS, ("updated_at",), [(user_id, agent)], lock="UPDATE")
     before = found[0][2] if found else 0
@@ -110,9 +108,9 @@ def _replace(
         raise Conflict(
             f"the settings of the agent {agent} were changed meanwhile", hint="read them again, then change them"
         )
-    if sealed is None:
+    if seal is None:
         connection.execute(delete(agent_settings).where(*_of(user_id, agent)))
         return 0
     new = max(now, before + 1)
-    bulk.update(connection, agent_settings, _KEYS, _VALUES, [(user_id, agent, sealed(new), new)])
+    bulk.update(connection, agent_settings, _KEYS, _VALUES, [(user_id, agent, seal(new), new)])
     return new

@@ -107,7 +107,7 @@ class Messages:
         this order. Raises `Unavailable` immediately during an outage."""
         by = Writer(thread.id, thread.user_id, run_id, attempt, milliseconds(self._clock))
         stored = self._database.commits.put(WRITES, self._write(by, new))
-        return asyncio.create_task(self._stored(stored, thread), name="messages appended")
+        return asyncio.create_task(self._await_stored(stored, thread), name="messages appended")
 
     def store_event(self, connection: Connection, by: Writer, event: EventPart) -> None:
         """Append an event in a transaction that has locked the thread. Nothing happens if the thread is gone."""
@@ -128,7 +128,7 @@ class Messages:
             return []
         kinds = messages.c.kind.in_(("tool_call", "tool_output")), messages.c.position >= first
         found = connection.execute(select(*messages.c[*MESSAGE_COLUMNS]).where(*mine, *kinds).order_by("position"))
-        return [self._opened(MessageRow(*row), thread_id, user_id) for row in found]
+        return [self._message(MessageRow(*row), thread_id, user_id) for row in found]
 
     async def read(
         self, thread: Thread, *, after: int = -1, before: int | None = None, limit: int = PAGE
@@ -158,7 +158,7 @@ class Messages:
                 return []
             query = _of(thread).where(messages.c.position >= first).order_by(messages.c.position)
             rows = (await connection.execute(query)).all()
-        return [self._message(MessageRow(*row), thread) for row in rows]
+        return [self._message(MessageRow(*row), thread.id, thread.user_id) for row in rows]
 
     async def of_run(self, thread: Thread, run_id: str) -> list[Message]:
         """Return the messages that a run appended to a thread, oldest first."""
@@ -169,7 +169,7 @@ class Messages:
         """Return what `of_run` does, within a transaction."""
         mine = messages.c.thread_id == thread_id, messages.c.run_id == run_id
         found = connection.execute(select(*messages.c[*MESSAGE_COLUMNS]).where(*mine).order_by(messages.c.position))
-        return [self._opened(MessageRow(*row), thread_id, user_id) for row in found]
+        return [self._message(MessageRow(*row), thread_id, user_id) for row in found]
 
     def said_in(self, connection: Connection, user_id: str, run_id: str) -> int:
         """Return how many messages the agent has said in a run."""
@@ -190,7 +190,7 @@ class Messages:
         query = query.where(messages.c.position < before).order_by(messages.c.thread_id, messages.c.position)
         async with self._database.read() as connection:
             rows = (await connection.execute(query)).all()
-        return [self._opened(MessageRow(*row), thread_id, user_id) for thread_id, user_id, *row in rows]
+        return [self._message(MessageRow(*row), thread_id, user_id) for thread_id, user_id, *row in rows]
 
     async def asking_runs(self, run_ids: Collection[str]) -> frozenset[str]:
         """Return those of these runs that have asked a person about calls, and have not ended. Raises `Unavailable`."""
@@ -244,21 +244,18 @@ class Messages:
         sealed = self._seal.close(content.encode(new.parts), row=message_id, user_id=by.user_id)
         return MessageRow(message_id, new.role, new.kind, new.tokens, new.key, sealed, -1, by.run_id, by.at)
 
-    async def _stored(self, stored: asyncio.Future[Stored], thread: Thread) -> list[Message]:
+    async def _await_stored(self, stored: asyncio.Future[Stored], thread: Thread) -> list[Message]:
         rows = await stored
         assert isinstance(rows, list)
         self.on_change(thread)
-        return [self._message(row, thread) for row in rows]
+        return [self._message(row, thread.id, thread.user_id) for row in rows]
 
     async def _read(self, thread: Thread, query: Select[Any]) -> list[Message]:
         async with self._database.read() as connection:
             rows = (await connection.execute(query)).all()
-        return [self._message(MessageRow(*row), thread) for row in rows]
+        return [self._message(MessageRow(*row), thread.id, thread.user_id) for row in rows]
 
-    def _message(self, row: MessageRow, thread: Thread) -> Message:
-        return self._opened(row, thread.id, thread.user_id)
-
-    def _opened(self, row: MessageRow, thread_id: str, user_id: str) -> Message:
+    def _message(self, row: MessageRow, thread_id: str, user_id: str) -> Message:
         opened = self._seal.open(row.content, row=row.id, user_id=user_id)
         fields = {**row._asdict(), "parts": content.decode(opened)}
         del fields["content"]
