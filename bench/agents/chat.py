@@ -72,7 +72,7 @@ async def _loop(agent: Acting) -> None:
         while True:
             changed.clear()
             # What this process tells; as over HTTP, nothing is read before the end.
-            told = (event for each in changed.told if isinstance(each, NewEvents) for event in each.of(run_id, None))
+            told = (event for each in changed.events if isinstance(each, NewEvents) for event in each.of(run_id, None))
             if any(event.name in LAST for event in told):
                 assert (await named_run(agent.app.state.database, run_id, OWNER)).run.ended == "answered"
                 return

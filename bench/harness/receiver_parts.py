@@ -111,8 +111,8 @@ class _alone:  # noqa: N801 - used as a function
         row = (entry.delivery_id, candidate.user_id, sealed, 0)
         columns = ("delivery_id", "user_id", "body", "headers_size")
         statements = [
-            *bulk.inserting("postgresql", deliveries, COLUMNS, [entry.row]),
-            *bulk.inserting("postgresql", bodies, columns, [row]),
+            *bulk.insert_statements("postgresql", deliveries, COLUMNS, [entry.row]),
+            *bulk.insert_statements("postgresql", bodies, columns, [row]),
         ]
         async with self._pool.acquire() as connection, connection.transaction():
             for statement in statements:

@@ -18,7 +18,7 @@ from runtime.daemon.program.app import refuse_another_database
 from runtime.database import meta
 from runtime.database.drivers.key_stores import PostgresKeys, SqliteKeys, keys_file
 from runtime.database.drivers.sqlite import BUSY_SECONDS
-from runtime.database.errors import opening
+from runtime.database.errors import opening_error
 from runtime.database.keys import export, tables
 from runtime.database.keys.ring import OF_NO_USER, OWNER, KeyStore
 from runtime.database.location import DatabaseLocation, locate
@@ -50,7 +50,7 @@ def import_keys(root: Root, file: Path) -> export.ImportCounts:
         except UsageError:
             raise
         except Exception as error:
-            raise opening(error, location) or error from None
+            raise opening_error(error, location) or error from None
 
 
 def _removed(location: DatabaseLocation, store: KeyStore, content: Mapping[str, Any]) -> dict[str, str | None]:

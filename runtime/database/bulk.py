@@ -38,15 +38,17 @@ class Statement(NamedTuple):
     rows: int
 
 
-def inserting(dialect: str, table: Table, columns: tuple[str, ...], rows: Rows) -> list[Statement]:
+def insert_statements(dialect: str, table: Table, columns: tuple[str, ...], rows: Rows) -> list[Statement]:
     """Return the statements with which `insert` inserts `rows`, ignoring rows that violate a unique key."""
     return [
         Statement(_insert(dialect, table, columns, len(part), _IGNORE), _flat(part), len(part))
-        for part in _parts(_bound(table, columns, rows), len(columns))
+        for part in _parts(_checked_rows(table, columns, rows), len(columns))
     ]
 
 
-def adding(dialect: str, table: Table, keys: tuple[str, ...], columns: tuple[str, ...], rows: Rows) -> list[Statement]:
+def add_statements(
+    dialect: str, table: Table, keys: tuple[str, ...], columns: tuple[str, ...], rows: Rows
+) -> list[Statement]:
     """Return the statements that add to `columns` of the rows with these `keys`, and insert those that are missing.
 
     The rows are locked in the order of `rows`, in which each key occurs once.
@@ -56,7 +58,7 @@ def adding(dialect: str, table: Table, keys: tuple[str, ...], columns: tuple[str
     conflict = f" ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {changes}"
     return [
         Statement(_insert(dialect, table, names, len(part), conflict), _flat(part), len(part))
-        for part in _parts(_bound(table, names, rows), len(names))
+        for part in _parts(_checked_rows(table, names, rows), len(names))
     ]
 
 
@@ -66,7 +68,7 @@ def insert(connection: Connection, table: Table, columns: tuple[str, ...], rows:
     `ignore`: leave out rows that violate a unique key instead of raising.
     """
     made = 0
-    for part in _parts(_bound(table, columns, rows), len(columns)):
+    for part in _parts(_checked_rows(table, columns, rows), len(columns)):
         statement = _insert(connection.dialect.name, table, columns, len(part), _IGNORE if ignore else "")
         made += connection.exec_driver_sql(statement, _flat(part)).rowcount
     return made
@@ -77,7 +79,7 @@ def update(connection: Connection, table: Table, keys: tuple[str, ...], columns:
     columns."""
     changed = 0
     names = keys + columns
-    for part in _parts(_bound(table, names, rows), len(names)):
+    for part in _parts(_checked_rows(table, names, rows), len(names)):
         statement = _update(connection.dialect.name, table, keys, columns, len(part))
         changed += connection.exec_driver_sql(statement, _flat(part)).rowcount
     return changed
@@ -100,7 +102,7 @@ def find(
     `lock`: such as `NO KEY UPDATE`, for PostgreSQL; SQLite's writer locks the whole database.
     """
     found: list[tuple[Any, ...]] = []
-    for part in _parts(_bound(table, keys, rows), len(keys)):
+    for part in _parts(_checked_rows(table, keys, rows), len(keys)):
         statement = _find(connection.dialect.name, table, keys, columns, len(part), lock)
         found += connection.exec_driver_sql(statement, _flat(part)).all()
     return found
@@ -122,7 +124,7 @@ def _parts(rows: Rows, width: int) -> Iterator[Rows]:
         start += size
 
 
-def _bound(table: Table, columns: tuple[str, ...], rows: Rows) -> Rows:
+def _checked_rows(table: Table, columns: tuple[str, ...], rows: Rows) -> Rows:
     """Check the values of sealed columns, as SQLAlchemy does at bind; other values have the driver's own types."""
     for place, name in enumerate(columns):
         check = getattr(table.c[name].type, "process_bind_param", None)
@@ -143,20 +145,20 @@ def _insert(dialect: str, table: Table, columns: tuple[str, ...], count: int, co
 
 @cache
 def _update(dialect: str, table: Table, keys: tuple[str, ...], columns: tuple[str, ...], count: int) -> str:
-    given = _given(dialect, table, keys + columns, count)
+    given = _values_query(dialect, table, keys + columns, count)
     changes = ", ".join(f"{name} = given.column{place}" for place, name in enumerate(columns, len(keys) + 1))
     return f"UPDATE {table.name} SET {changes} FROM ({given}) AS given WHERE {_same(table, keys)}"  # noqa: S608
 
 
 @cache
 def _delete(dialect: str, table: Table, key: str, count: int) -> str:
-    return f"DELETE FROM {table.name} WHERE {key} IN ({_given(dialect, table, (key,), count)})"  # noqa: S608
+    return f"DELETE FROM {table.name} WHERE {key} IN ({_values_query(dialect, table, (key,), count)})"  # noqa: S608
 
 
 @cache
 def _find(dialect: str, table: Table, keys: tuple[str, ...], columns: tuple[str, ...], count: int, lock: str) -> str:
     names = ", ".join(f"{table.name}.{name}" for name in keys + columns)
-    given = _given(dialect, table, keys, count)
+    given = _values_query(dialect, table, keys, count)
     same = _same(table, keys)
     if dialect == "sqlite":
         return f"SELECT {names} FROM ({given}) AS given JOIN {table.name} ON {same}"  # noqa: S608
@@ -167,7 +169,7 @@ def _find(dialect: str, table: Table, keys: tuple[str, ...], columns: tuple[str,
     return f"SELECT found.* FROM ({given} ORDER BY {order}) AS given, LATERAL ({row}) AS found"  # noqa: S608
 
 
-def _given(dialect: str, table: Table, columns: tuple[str, ...], count: int) -> str:
+def _values_query(dialect: str, table: Table, columns: tuple[str, ...], count: int) -> str:
     """Return a query for the rows, with columns column1, column2, …; for PostgreSQL with their types."""
     types = None
     if dialect == "postgresql":

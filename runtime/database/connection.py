@@ -21,15 +21,15 @@ from runtime.database.drivers.postgresql import ANSWER_SECONDS, PostgresConnecti
 from runtime.database.drivers.sqlite import (
     TURN_SECONDS,
     WriterThread,
+    are_unchanged,
     async_engine,
     identities,
     is_empty,
     make_file,
     refuse_orphaned_log,
     refuse_other,
-    unchanged,
 )
-from runtime.database.errors import Collision, Unavailable, opening, unavailable
+from runtime.database.errors import Collision, Unavailable, opening_error, unavailable
 from runtime.database.group_commit import GroupCommit
 from runtime.database.keys.ring import KeyRing
 from runtime.database.location import DatabaseLocation, Kind, locate
@@ -86,7 +86,9 @@ class Database:
         """One line about the schema upgrade at opening; None if there was none."""
         self.outage = Outage(self._probe)
         self.changes = Changes()
-        self.commits = GroupCommit(self.transact, self.series, self._known, self.outage, publish=self.changes.committed)
+        self.commits = GroupCommit(
+            self.transact, self.series, self._to_unavailable, self.outage, publish=self.changes.publish_commit
+        )
         self.on_fatal: Callable[[Unavailable], None] | None = None
         self._location = location
         self._keys: KeyRing | None = None
@@ -110,14 +112,14 @@ class Database:
         try:
             database = _sqlite(location, expected) if location.kind == "sqlite" else _postgresql(location)
         except Exception as error:
-            raise opening(error, location) or error from None
+            raise opening_error(error, location) or error from None
         try:
-            ready = partial(database._ready, master_key=master_key, expected=expected)
-            await database.transact(ready)
+            prepare = partial(database._prepare, master_key=master_key, expected=expected)
+            await database.transact(prepare)
         except BaseException as error:
             await database.close()
             cause = error.__cause__ if isinstance(error, SymbiontError) and error.__cause__ else error
-            if isinstance(cause, Exception) and (known := opening(cause, location)) is not None:
+            if isinstance(cause, Exception) and (known := opening_error(cause, location)) is not None:
                 raise known from None
             raise
         if database._server is not None:
@@ -163,7 +165,7 @@ class Database:
         if timer is not None:
             timer.cancel()
 
-    def _ready(self, connection: Connection, master_key: MasterKey, expected: ExpectedDatabase) -> None:
+    def _prepare(self, connection: Connection, master_key: MasterKey, expected: ExpectedDatabase) -> None:
         """Migrate the schema and open the keys.
 
         In one transaction, so that daemons that start together do this one after the other, and that nothing is changed
@@ -187,7 +189,7 @@ class Database:
             hint = "check the file; if it is damaged, move it away, and restore an export with `symbi key import FILE`"
             raise UsageError(str(error), hint=hint) from None
 
-    async def claim_alone(self) -> bool:
+    async def claim(self) -> bool:
         """Claim the database for this process alone, until `close` or the end of the process. False: another process
         has it.
 
@@ -207,7 +209,7 @@ class Database:
                     # Not `close`, which waits for a response.
                     connection.terminate()
         except Exception as error:
-            self._translate(error, self._failed_to_read)
+            self._translate(error, self._report_read_failure)
             raise
         return False
 
@@ -220,7 +222,7 @@ class Database:
         try:
             return await self._server.connect()
         except Exception as error:
-            self._translate(error, self._failed_to_read)
+            self._translate(error, self._report_read_failure)
             raise
 
     async def keep_claim(self) -> bool:
@@ -228,7 +230,7 @@ class Database:
 
         Raises `Unavailable` if PostgreSQL does not respond.
         """
-        return self._claim is None or await self.claim_alone()
+        return self._claim is None or await self.claim()
 
     async def probe(self) -> None:
         """Write and commit as much as a delivery needs, as a check. Raises `Unavailable`."""
@@ -239,12 +241,12 @@ class Database:
         row = meta.insert().values(name=f"{_PROBE}{uuid4().hex}", value="x" * PROBE_BYTES)
         # Two transactions: a row inserted and deleted in one is never written. The row of a killed process is deleted
         # by the next probe.
-        await self._shielded(lambda connection: connection.execute(row))
-        await self._shielded(lambda connection: connection.execute(delete(meta).where(meta.c.name.startswith(_PROBE))))
+        await self._shield(lambda connection: connection.execute(row))
+        await self._shield(lambda connection: connection.execute(delete(meta).where(meta.c.name.startswith(_PROBE))))
 
     def intact(self) -> bool:
         """True if the open files are still those at their paths; writes to a removed file are lost."""
-        return unchanged(self._files)
+        return are_unchanged(self._files)
 
     def empty_log(self) -> None:
         """Empty SQLite's log (WAL) within a minute, after clear text in it was deleted or changed.
@@ -267,7 +269,7 @@ class Database:
                 async with self._writer.begin() as connection:
                     yield connection
             except Exception as error:
-                self._translate(error, self._failed)
+                self._translate(error, self._report_failure)
                 raise
 
     @asynccontextmanager
@@ -283,7 +285,7 @@ class Database:
                 async with connection.begin():
                     yield connection
         except Exception as error:
-            self._translate(error, self._failed_to_read)
+            self._translate(error, self._report_read_failure)
             raise
 
     async def transact(self, function: Callable[[Connection], Result]) -> Result:
@@ -294,9 +296,9 @@ class Database:
         """
         # Before waiting for the lock too: during an outage its holder, such as a probe, may keep it for long.
         self.outage.check()
-        return await self._shielded(function, check=self.outage.check)
+        return await self._shield(function, check=self.outage.check)
 
-    async def _shielded(
+    async def _shield(
         self, function: Callable[[Connection], Result], *, check: Callable[[], None] = lambda: None
     ) -> Result:
         task = asyncio.create_task(self._transact(function, check), name="database transaction")
@@ -319,9 +321,9 @@ class Database:
                     async with self._writer.begin() as connection:
                         result, changed = await connection.run_sync(whole)
             except Exception as error:
-                self._translate(error, self._failed)
+                self._translate(error, self._report_failure)
                 raise
-        self.changes.committed(changed)
+        self.changes.publish_commit(changed)
         return result
 
     async def series(self, commits: GroupCommit) -> None:
@@ -334,14 +336,14 @@ class Database:
             if self._thread is not None:
                 return await self._thread.series(commits)
             end = time.monotonic() + TURN_SECONDS
-            while time.monotonic() < end and (transaction := commits.next_one()) is not None:
+            while time.monotonic() < end and (transaction := commits.next_transaction()) is not None:
                 try:
                     async with self._writer.begin() as connection:
                         answers = await connection.run_sync(transaction.apply)
                 except Exception as error:
-                    commits.failed(transaction, error)
+                    commits.schedule_retry(transaction, error)
                 else:
-                    commits.stored(transaction, answers)
+                    commits.finish(transaction, answers)
         return None
 
     def _translate(self, error: Exception, report: Callable[[Unavailable], None]) -> None:
@@ -355,22 +357,22 @@ class Database:
             if known is not error:
                 raise known from error
 
-    def _known(self, error: Exception) -> Unavailable | None:
+    def _to_unavailable(self, error: Exception) -> Unavailable | None:
         """Translate a driver error to `Unavailable`, or None if it is not an outage. Disk errors are reported
         immediately."""
         known = unavailable(error, self._location)
         if known is not None:
-            self._failed(known)
+            self._report_failure(known)
         return known
 
-    def _failed(self, error: Unavailable) -> None:
+    def _report_failure(self, error: Unavailable) -> None:
         if not error.fatal and not isinstance(error, Collision):
             self.outage.suspect()
         elif error.fatal and self.on_fatal is not None:
             on_fatal, self.on_fatal = self.on_fatal, None
             on_fatal(error)
 
-    def _failed_to_read(self, error: Unavailable) -> None:
+    def _report_read_failure(self, error: Unavailable) -> None:
         if self.kind == "postgresql" and not isinstance(error, Collision):
             self.outage.suspect()
 

@@ -55,7 +55,7 @@ def unavailable(error: BaseException, location: DatabaseLocation) -> Unavailable
     return None
 
 
-def opening(error: BaseException, location: DatabaseLocation) -> UsageError | None:
+def opening_error(error: BaseException, location: DatabaseLocation) -> UsageError | None:
     """Translate an error at opening to one line with a hint, or None if it is unknown here."""
     found = _opening(error, location)
     if found is not None:

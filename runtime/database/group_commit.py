@@ -115,7 +115,7 @@ class GroupCommit:
         self,
         transact: Callable[[Callable[[Connection], list[Any]]], Awaitable[list[Any]]],
         series: Callable[[GroupCommit], Awaitable[None]],
-        known: Callable[[Exception], Unavailable | None],
+        to_unavailable: Callable[[Exception], Unavailable | None],
         outage: Outage,
         *,
         answer_seconds: float = ANSWER_SECONDS,
@@ -123,20 +123,20 @@ class GroupCommit:
     ) -> None:
         """`transact` runs a function in one write transaction (`Database.transact`).
 
-        `series` runs transactions for as long as `next_one` gives one, and reports each to `stored` or, rolled back, to
-        `failed` (`Database.series`); all of it happens in the event loop. `known`: translates an error of the database
-        itself to `Unavailable`, others to None. `publish` is called after a
-        commit in a series with the names that its transaction changed.
+        `series` runs transactions for as long as `next_transaction` gives one, and reports each to `finish` or, rolled
+        back, to `schedule_retry` (`Database.series`); all of it happens in the event loop. `to_unavailable`: translates
+        an error of the database itself to `Unavailable`, others to None. `publish` is called after a commit in a series
+        with the names that its transaction changed.
         """
         self._transact = transact
         self._series = series
-        self._known = known
+        self._to_unavailable = to_unavailable
         self._outage = outage
         self._publish = publish
         self._answer_seconds = answer_seconds
         self.on_commit: Callable[[int, float], None] = lambda writes, seconds: None
         """Called after each commit with its number of writes and its duration in seconds."""
-        self._failed: list[Sequence[_QueuedWrite]] = []
+        self._to_retry: list[Sequence[_QueuedWrite]] = []
         self._current: Sequence[_QueuedWrite] = ()
         self._waiting: deque[_QueuedWrite] = deque()
         self._task: asyncio.Task[None] | None = None
@@ -185,7 +185,7 @@ class GroupCommit:
             await asyncio.wait({self._task}, timeout=self._answer_seconds)
 
     async def _drain(self) -> None:
-        self._look_in(self._answer_seconds)
+        self._schedule_check(self._answer_seconds)
         try:
             # What the callers of the first write do next often belongs to the same commit: the result of a step and the
             # intents of the next ones.
@@ -199,12 +199,12 @@ class GroupCommit:
             self._current = ()
             self._storing = 0
 
-    def _look_in(self, seconds: float) -> None:
-        self._timer = asyncio.get_running_loop().call_later(seconds, self._look)
+    def _schedule_check(self, seconds: float) -> None:
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._check_oldest)
 
-    def _look(self) -> None:
+    def _check_oldest(self) -> None:
         """Refuse all waiting writes if the oldest has waited too long for an answer."""
-        waiting = [each for group in (self._current, *self._failed, self._waiting) for each in group]
+        waiting = [each for group in (self._current, *self._to_retry, self._waiting) for each in group]
         waiting = [each for each in waiting if not each.answer.done()]
         oldest = min((each.since for each in waiting), default=time.monotonic())
         left = oldest + self._answer_seconds - time.monotonic()
@@ -213,7 +213,7 @@ class GroupCommit:
             self._refuse(
                 waiting, Unavailable(f"the database did not answer for {format_duration(self._answer_seconds)}")
             )
-        self._look_in(left if left > 0 else self._answer_seconds)
+        self._schedule_check(left if left > 0 else self._answer_seconds)
 
     def _refuse(self, waiting: Sequence[_QueuedWrite], error: Unavailable) -> None:
         """Begin an outage: refuse `waiting` and all writes put since."""
@@ -233,37 +233,37 @@ class GroupCommit:
             if isinstance(error, Unavailable):
                 self._refuse(waiting, error)
             _answer(waiting, [error] * len(waiting))
-        failed, self._failed = self._failed, []
+        failed, self._to_retry = self._to_retry, []
         for group in failed:
             self._current = group
             await self._commit(group)
 
-    def next_one(self) -> Transaction | None:
+    def next_transaction(self) -> Transaction | None:
         """Take the writes that wait now; None if there are none, or if a failed group has to be retried first, because
         writes are stored in the order of `put`."""
-        if not self._waiting or self._failed:
+        if not self._waiting or self._to_retry:
             return None
         group = [self._waiting.popleft() for _ in range(min(len(self._waiting), LARGEST))]
         self._storing, self._current = len(group), group
         return Transaction(group, time.monotonic())
 
-    def stored(self, transaction: Transaction, answers: Sequence[Any]) -> None:
+    def finish(self, transaction: Transaction, answers: Sequence[Any]) -> None:
         """Answer the callers of `transaction`, which is committed."""
         self._publish(transaction.changed)
         self.on_commit(len(transaction.group), time.monotonic() - transaction.began)
         _answer(transaction.group, answers)
 
-    def failed(self, transaction: Transaction, error: Exception | None) -> None:
+    def schedule_retry(self, transaction: Transaction, error: Exception | None) -> None:
         """Schedule the retry of `transaction`, which was rolled back because of `error`, or because plain statements
         did not apply.
 
         No retry after a failed fsync: the data may be on the disk or not, and a retry proves nothing.
         """
-        known = error if isinstance(error, Unavailable) else self._known(error) if error else None
+        known = error if isinstance(error, Unavailable) else self._to_unavailable(error) if error else None
         if known is not None and known.fatal:
             _answer(transaction.group, [known] * len(transaction.group))
         else:
-            self._failed.append(transaction.group)
+            self._to_retry.append(transaction.group)
 
     async def _commit(self, group: Sequence[_QueuedWrite]) -> None:
         """Store one group; item by item if one item fails the group."""

@@ -36,7 +36,7 @@ def locate(url: str | Path) -> DatabaseLocation:
         return DatabaseLocation("sqlite", str(url), path=url)
     scheme = match.group(1).lower() if (match := _SCHEME.match(url)) else ""
     if scheme in _POSTGRESQL:
-        return DatabaseLocation("postgresql", _masked(url), dsn=url)
+        return DatabaseLocation("postgresql", _without_password(url), dsn=url)
     if scheme == "sqlite":
         path = unquote(url.partition(":///")[2])
         if not path or path == ":memory:":
@@ -49,7 +49,7 @@ def locate(url: str | Path) -> DatabaseLocation:
     return DatabaseLocation("sqlite", url, path=Path(url))
 
 
-def _masked(url: str) -> str:
+def _without_password(url: str) -> str:
     """Return the URL without a password: user, host, port and database name, or the socket folder."""
     try:
         parts = urlsplit(url)

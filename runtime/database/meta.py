@@ -58,7 +58,7 @@ def open_keys(connection: Connection, ring: KeyRing, shown: str, *, replaces: bo
         raise UsageError(
             f"{shown}: the keys in {ring.store.shown} belong to another database", hint="put back the keys of this one"
         )
-    stored, reference = ring.master_stored
+    stored, reference = ring.stored_master
     if stored != own:
         hint = f"since a rotation it is read from {reference}" if reference else "use the master key of its last start"
         raise UsageError(f"{shown}: sealed with master key {stored}, not with {own}", hint=hint)
@@ -82,7 +82,7 @@ async def current(connection: AsyncConnection, name: str) -> str | None:
     return found
 
 
-def locked(connection: Connection, name: str) -> str | None:
+def lock_value(connection: Connection, name: str) -> str | None:
     """Return the value of a row that others do not change until the end of the transaction."""
     found: str | None = connection.execute(select(meta.c.value).where(meta.c.name == name).with_for_update()).scalar()
     return found

@@ -28,7 +28,7 @@ _VERSION: Final = Table("alembic_version", MetaData(), Column("version_num", Str
 
 @dataclass(frozen=True, slots=True)
 class ExpectedDatabase:
-    """What is expected of a database that is opened. `id`: the id of the one that was used last; None: any.
+    """Expectations of a database that is opened. `id`: the id of the one that was used last; None: any.
 
     `creates`: a missing or empty one becomes a new one; `replaces`: also if keys are left of the one before, which it
     takes over. `migrates`: an older schema is upgraded.

@@ -105,7 +105,7 @@ class Notifications:
         try:
             connection.add_termination_listener(lambda _: self._lose(lost))
             for channel in self._callbacks:
-                await connection.add_listener(channel, self._received)
+                await connection.add_listener(channel, self._receive)
             self._connection = connection
             log.debug("notifications_listening", channels=sorted(self._callbacks))
             for callback in self._callbacks.values():
@@ -136,7 +136,7 @@ class Notifications:
             await connection.execute("SELECT pg_notify($1, '')", channel, timeout=ANSWER_SECONDS)
         await asyncio.sleep(PAUSE_SECONDS)
 
-    def _received(self, connection: Any, pid: int, channel: str, _payload: object) -> None:
+    def _receive(self, connection: Any, pid: int, channel: str, _payload: object) -> None:
         # Notifications of this connection are its own.
         if pid != connection.get_server_pid() and (callback := self._callbacks.get(channel)) is not None:
             callback()

@@ -105,14 +105,14 @@ class SealedTable:
                 if value is None or is_current(unescaped(fields[self.table.c.user_id]), bytes(value[:PREFIX_BYTES])):
                     continue
                 try:
-                    changed.append((*(fields[each] for each in self.key), self._sealed(place, value, fields)))
+                    changed.append((*(fields[each] for each in self.key), self._reseal_value(place, value, fields)))
                 except (Unsealable, KeyForgotten):
                     unreadable += 1
             bulk.update(connection, self.table, self._names, (column.name,), changed)
             moved += len(changed)
         return moved, len(keys) - len(rows), unreadable
 
-    def _sealed(self, place: int, value: bytes, fields: Any) -> SealedBytes:
+    def _reseal_value(self, place: int, value: bytes, fields: Any) -> SealedBytes:
         seal, version = self._seals[place], self._versions[place]
         given: dict[str, Any] = {
             "row": "/".join(str(fields[each]) for each in self.key if each.name != "user_id"),
@@ -155,12 +155,14 @@ class Resealing:
     @property
     def waiting(self) -> bool:
         """True if values may be sealed with retired keys."""
-        return bool(self._retired())
+        return bool(self._retired_keys())
 
     def is_due(self) -> bool:
         """True if a pass would move something now, or tell that retired keys are not needed any more."""
         now, passed = milliseconds(self._clock), self.passed
-        return any(passed <= (key.retired_at or 0) or (passed < self._settled(key) <= now) for key in self._retired())
+        return any(
+            passed <= (key.retired_at or 0) or (passed < self._settled_at(key) <= now) for key in self._retired_keys()
+        )
 
     async def look(self, progress: Progress | None = None) -> None:
         """Make a pass if one is due, and forget the keys that nothing needs any more. Raises `Unavailable`."""
@@ -189,31 +191,31 @@ class Resealing:
 
     async def forget_unused(self) -> int:
         """Forget the retired keys with which nothing is sealed; return how many."""
-        unused = [key for key in self._retired() if self.passed >= self._settled(key)]
+        unused = [key for key in self._retired_keys() if self.passed >= self._settled_at(key)]
         if unused:
             await asyncio.to_thread(self._database.keys.drop, unused)
         return len(unused)
 
-    def _retired(self) -> list[Key]:
+    def _retired_keys(self) -> list[Key]:
         # Indexes are sealed again by `runtime.memory.indexing.sealing`.
         return [key for key in self._database.keys.retired if key.holder != INDEXES]
 
-    def _settled(self, key: Key) -> int:
+    def _settled_at(self, key: Key) -> int:
         return (key.retired_at or 0) + SETTLED_MS
 
     async def _begin(self) -> PassState | None:
         now = milliseconds(self._clock)
 
         def begin(connection: Connection) -> PassState | None:
-            found = _read(meta.locked(connection, _PLACE))
+            found = _read_state(meta.lock_value(connection, _PLACE))
             if found is not None and found.daemon != self._daemon and now - found.at < OTHERS_MS and self._shared:
                 return None
             # A pass that began before the newest retired key would not tell that this one is not needed.
-            newest = max((key.retired_at or 0 for key in self._retired()), default=0)
+            newest = max((key.retired_at or 0 for key in self._retired_keys()), default=0)
             if found is None or found.began <= newest or found.table >= len(self._tables):
                 found = PassState(self._daemon, now, now)
             state = found._replace(daemon=self._daemon, at=now)
-            meta.put(connection, _PLACE, _written(state))
+            meta.put(connection, _PLACE, _state_json(state))
             return state
 
         state = await self._database.transact(begin)
@@ -261,7 +263,7 @@ class Resealing:
             left=state.left + left,
             unreadable=state.unreadable + unreadable,
         )
-        meta.put(connection, _PLACE, _written(state))
+        meta.put(connection, _PLACE, _state_json(state))
         return state
 
     async def _yield(self) -> None:
@@ -290,11 +292,11 @@ def _version_column(column: Column[Any]) -> str | None:
     return column.type.version
 
 
-def _written(state: PassState) -> str:
+def _state_json(state: PassState) -> str:
     return json.dumps(state._asdict())
 
 
-def _read(text: str | None) -> PassState | None:
+def _read_state(text: str | None) -> PassState | None:
     if text is None:
         return None
     try:

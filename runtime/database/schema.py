@@ -379,7 +379,7 @@ usage_totals = _table(
     Column("cost", BigInteger, nullable=False),  # in 1e-9 US dollars, by the prices of the program
     rowid=False,
 )
-"""What counts against limits: the calls of language models that began on a day and have ended."""
+"""Totals that count against limits: of the calls of language models that began on a day and have ended."""
 
 reservations = _table(
     "reservations",
@@ -393,8 +393,8 @@ reservations = _table(
     Index("ix_reservations_total", "user_id", "agent", "day"),
     rowid=False,
 )
-"""What a call that has begun may use at most. It counts against limits like a total, until the end of the call is
-stored; what a daemon left that was killed counts until the end of the day."""
+"""The maximum use of each call that has begun. It counts against limits like a total, until the end of the call is
+stored; that of a daemon that was killed counts until the end of the day."""
 
 user_settings = _table(
     "user_settings",
@@ -427,7 +427,7 @@ user_storage = _table(
     Column("created_at", BigInteger, nullable=False),
     Column("accessed_at", BigInteger, nullable=False),
 )
-"""What each user has stored: SQL tables and key-value store, which are limited together, and texts."""
+"""Storage usage of each user: SQL tables and key-value store, which are limited together, and texts."""
 
 kv = _table(
     "kv",
@@ -467,7 +467,7 @@ kv_calls = _table(
     Column("number", BigInteger, nullable=False),  # the version that it stored, or how many entries it deleted
     rowid=False,
 )
-"""What calls of agents changed in the key-value store, so that a repeated call changes nothing more."""
+"""Changes of the key-value store by calls of agents, so that a repeated call changes nothing more."""
 
 tasks = _table(
     "tasks",
@@ -554,7 +554,7 @@ task_creations = _table(
     Column("count", Integer, nullable=False),
     rowid=False,
 )
-"""How many tasks each user created in each minute of the last hour, tasks that were deleted since included."""
+"""Number of tasks that each user created in each minute of the last hour, tasks that were deleted since included."""
 
 task_feeds = _table(
     "task_feeds",
@@ -632,7 +632,7 @@ run_events = _table(
     Index("ix_run_events_created_at", "created_at"),  # for retention
     rowid=False,
 )
-"""What happened in the runs of agents with a model, kept for a day: see `runtime.threads.events.log`."""
+"""Events in the runs of agents with a model, kept for a day: see `runtime.threads.events.log`."""
 
 run_event_counts = _table(
     "run_event_counts",

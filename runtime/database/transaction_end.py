@@ -1,4 +1,4 @@
-"""The end of a write transaction: work that comes after everything else in it, and what is told after its commit."""
+"""The end of a write transaction: work that comes after everything else in it, and events that follow its commit."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from sqlalchemy import Connection
 Work = Callable[[Connection, Sequence[Any]], None]
 """Stores the items that were given to `at_end` in one transaction."""
 
-MOST_TOLD: Final = 64
-"""Things told that wait for one who watches."""
+MOST_EVENTS: Final = 64
+"""Maximum events that wait in one `Watch`."""
 
 _END: Final = "symbiont.transaction_end"
 
 
 class TransactionEnd:
-    """What one transaction does last. `changed`: names that are published after the commit, with what is told."""
+    """The last work of one transaction. `changed`: names that are published after the commit, with their events."""
 
     def __init__(self) -> None:
         self.work: dict[Work, list[Any]] = {}
@@ -51,10 +51,10 @@ def at_end(connection: Connection, work: Work, item: object) -> None:
     _of(connection).work.setdefault(work, []).append(item)
 
 
-def note_changed(connection: Connection, name: str, *told: object) -> None:
-    """Publish a name to `Database.changes` after the commit of this transaction. `told`: what those are told who watch
-    it in this process."""
-    _of(connection).changed.setdefault(name, []).extend(told)
+def note_change(connection: Connection, name: str, *events: object) -> None:
+    """Publish a name to `Database.changes` after the commit of this transaction. `events`: for those who watch it in
+    this process."""
+    _of(connection).changed.setdefault(name, []).extend(events)
 
 
 def _of(connection: Connection) -> TransactionEnd:
@@ -65,12 +65,12 @@ def _of(connection: Connection) -> TransactionEnd:
 
 
 class Watch(asyncio.Event):
-    """Is set by each change of a name; who waits for it clears it."""
+    """An event that each change of a name sets; the one who waits for it clears it."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.told: deque[object] = deque(maxlen=MOST_TOLD)
-        """What transactions of this process told, in the order of their commits; the oldest is dropped."""
+        self.events: deque[object] = deque(maxlen=MOST_EVENTS)
+        """Events of transactions of this process, in the order of their commits; the oldest is dropped."""
 
 
 class Changes:
@@ -88,7 +88,7 @@ class Changes:
 
     @contextmanager
     def watch(self, name: str) -> Iterator[Watch]:
-        """Yield what is set by each change of `name` from now on."""
+        """Yield a `Watch` of the changes of `name` from now on."""
         watch = Watch()
         self._watching[name].append(watch)
         try:
@@ -98,12 +98,12 @@ class Changes:
             if not self._watching[name]:
                 del self._watching[name]
 
-    def committed(self, changed: Mapping[str, Sequence[object]]) -> None:
+    def publish_commit(self, changed: Mapping[str, Sequence[object]]) -> None:
         """Publish what a transaction of this process changed."""
         if changed:
-            for name, told in changed.items():
+            for name, events in changed.items():
                 for watch in self._watching.get(name, ()):
-                    watch.told.extend(told)
+                    watch.events.extend(events)
             self.publish(changed.keys())
             self.on_publish()
 

@@ -42,7 +42,9 @@ def count_creation(connection: Connection, user_id: str, per_hour: int, now: int
             retry_after=seconds,
         )
     dialect = connection.dialect.name
-    for statement in bulk.adding(dialect, task_creations, ("user_id", "minute"), ("count",), [(user_id, minute, 1)]):
+    for statement in bulk.add_statements(
+        dialect, task_creations, ("user_id", "minute"), ("count",), [(user_id, minute, 1)]
+    ):
         connection.exec_driver_sql(statement.sql, statement.parameters)
 
 

@@ -158,7 +158,7 @@ class MemoryOpener:
         )
 
     async def _store(self, block: Memory, options: Mapping[str, object], held: Lease) -> Store:
-        if folder_of(block, self.root) is not None and not await self.context.database.claim_alone():
+        if folder_of(block, self.root) is not None and not await self.context.database.claim():
             used = UsageError(
                 f"another daemon uses this database, and the memory {block.name} consists of files on this machine",
                 hint="only one daemon at a time can use them: stop the other one, or name another --database",

@@ -144,7 +144,7 @@ class MasterKeySource:
         """Use the master key to which another daemon rotated. Raises `MasterKeyReplaced` if this process cannot read
         it."""
         keys = self._database.keys
-        stored, reference = keys.master_stored
+        stored, reference = keys.stored_master
         for each in dict.fromkeys((self.reference, reference or None)):
             # Of this process, if its own rotation was stored and the answer lost.
             found = master_key.pending(self._root) if each is None else self._read(each)

@@ -58,7 +58,7 @@ class Removal:
     async def _repeat(self) -> None:
         """Remove users whose keys were forgotten: a kill interrupted the removal, or a copy of the data from before
         was put back."""
-        app, forgotten = self._app, self._app.state.database.keys.removed
+        app, forgotten = self._app, self._app.state.database.keys.removals
         for user_id in forgotten.keys() & (await users.names(app.state.database)).keys():
             now = None if forgotten[user_id] is not None else milliseconds(app.state.clock)
             await app.state.database.transact(partial(remove_rows, user_id=user_id, now=now))

@@ -23,7 +23,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from dslc.blocks.values.quantity import format_duration
 from runtime.database.drivers import postgresql
 from runtime.database.drivers.postgresql import PostgresConnections
-from runtime.database.drivers.sqlite import BUSY_SECONDS, identities, make_file, prepare, unchanged
+from runtime.database.drivers.sqlite import BUSY_SECONDS, are_unchanged, identities, make_file, prepare
 from runtime.database.errors import Unavailable, unavailable
 from runtime.database.keys import tables
 from runtime.database.location import DatabaseLocation
@@ -66,11 +66,11 @@ class SqliteKeys:
 
     def intact(self) -> bool:
         """See `KeyStore.intact`."""
-        return unchanged(self._files)
+        return are_unchanged(self._files)
 
     def transact(self, function: Callable[[Connection], Result], *, seconds: float | None = None) -> Result:
         """See `KeyStore.transact`."""
-        with self._translated(), self._lock, self._engine.begin() as connection:
+        with self._translate_errors(), self._lock, self._engine.begin() as connection:
             return function(connection)
 
     def scrub(self) -> None:
@@ -78,13 +78,13 @@ class SqliteKeys:
         self._pragma("wal_checkpoint(TRUNCATE)")
 
     def _pragma(self, pragma: str) -> None:
-        with self._translated(), self._lock, self._engine.connect() as connection:
+        with self._translate_errors(), self._lock, self._engine.connect() as connection:
             driver = connection.connection.driver_connection
             assert driver is not None
             driver.execute(f"PRAGMA {pragma}").fetchall()
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         try:
             yield
         except (DBAPIError, sqlite3.Error) as error:
@@ -144,11 +144,11 @@ class PostgresKeys:
         with self._lock:
             if self._closed:
                 raise Unavailable(f"{self.shown}: closed")
-            asked = asyncio.run_coroutine_threadsafe(self._transact(function, alone=alone), self._loop)
+            future = asyncio.run_coroutine_threadsafe(self._transact(function, alone=alone), self._loop)
         try:
-            return asked.result(seconds)
+            return future.result(seconds)
         except (NotInTime, CancelledError) as error:
-            asked.cancel()
+            future.cancel()
             raise Unavailable(f"{self.shown}: no answer for {format_duration(seconds)}") from error
         except (DBAPIError, PoolTimeout, OSError) as error:
             known = unavailable(error, self._location)
@@ -166,12 +166,12 @@ class PostgresKeys:
             return await connection.run_sync(function)
 
     async def _end(self) -> None:
-        asked = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in asked:
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
             task.cancel()
         with suppress(TimeoutError):
             async with asyncio.timeout(_CLOSE_SECONDS):
-                await asyncio.gather(*asked, self._server.engine.dispose(), return_exceptions=True)
+                await asyncio.gather(*tasks, self._server.engine.dispose(), return_exceptions=True)
         self._server.terminate()
-        if asked:
-            await asyncio.wait(asked, timeout=_CLOSE_SECONDS)
+        if tasks:
+            await asyncio.wait(tasks, timeout=_CLOSE_SECONDS)

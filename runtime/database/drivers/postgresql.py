@@ -54,36 +54,36 @@ class PostgresConnections:
         Not from the start: the migration of a large database may take longer.
         """
         engine = self.engine.sync_engine
-        event.listen(engine, "before_cursor_execute", lambda connection, *_: self._wait(connection))
-        event.listen(engine, "after_cursor_execute", lambda connection, *_: _answered(connection.connection.info))
-        event.listen(engine, "commit", self._wait)
-        event.listen(engine, "rollback", self._wait)
-        event.listen(engine, "handle_error", self._explain)
-        event.listen(engine.pool, "checkin", lambda _, record: _answered(record.info))
+        event.listen(engine, "before_cursor_execute", lambda connection, *_: self._start_timer(connection))
+        event.listen(engine, "after_cursor_execute", lambda connection, *_: _stop_timer(connection.connection.info))
+        event.listen(engine, "commit", self._start_timer)
+        event.listen(engine, "rollback", self._start_timer)
+        event.listen(engine, "handle_error", self._report_timeout)
+        event.listen(engine.pool, "checkin", lambda _, record: _stop_timer(record.info))
 
     def terminate(self) -> None:
         """Drop every connection without waiting for a response."""
         for connection in list(self._open):
             connection.terminate()
 
-    def _wait(self, connection: Any) -> None:
+    def _start_timer(self, connection: Any) -> None:
         if connection.invalidated:
             return
         info, driver = connection.connection.info, connection.connection.driver_connection
-        _answered(info)
-        info[_TIMER] = asyncio.get_running_loop().call_later(ANSWER_SECONDS, _late(info, driver))
+        _stop_timer(info)
+        info[_TIMER] = asyncio.get_running_loop().call_later(ANSWER_SECONDS, _timeout_callback(info, driver))
 
-    def _explain(self, context: Any) -> None:
+    def _report_timeout(self, context: Any) -> None:
         """Report the timeout: the driver's error says only that the connection was closed."""
         if context.connection is None or context.connection.invalidated:
             return
         info = context.connection.connection.info
-        _answered(info)
+        _stop_timer(info)
         if info.pop(_LATE, False):
             raise Unavailable(f"{self._location.shown}: no answer for {ANSWER_SECONDS} s")
 
 
-def _late(info: dict[str, Any], driver: Any) -> Callable[[], None]:
+def _timeout_callback(info: dict[str, Any], driver: Any) -> Callable[[], None]:
     def drop() -> None:
         info[_LATE] = True
         driver.terminate()
@@ -91,7 +91,7 @@ def _late(info: dict[str, Any], driver: Any) -> Callable[[], None]:
     return drop
 
 
-def _answered(info: dict[str, Any]) -> None:
+def _stop_timer(info: dict[str, Any]) -> None:
     timer = info.pop(_TIMER, None)
     if timer is not None:
         timer.cancel()

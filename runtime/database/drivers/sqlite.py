@@ -61,7 +61,7 @@ def identities(path: Path) -> dict[Path, tuple[int, int]]:
     return {each: found for each in paths if (found := _identity(each)) is not None}
 
 
-def unchanged(files: Mapping[Path, tuple[int, int]]) -> bool:
+def are_unchanged(files: Mapping[Path, tuple[int, int]]) -> bool:
     """True if the open files are still those at their paths: what is written to a removed one is lost."""
     return all(_identity(path) == known for path, known in files.items())
 
@@ -137,7 +137,7 @@ class WriterThread:
             return await loop.run_in_executor(self._thread, self._transaction, function)
         finally:
             # A large deletion makes the log as long as many deliveries.
-            self._checkpoints.look(loop)
+            self._checkpoints.start_if_due(loop)
 
     async def series(self, commits: GroupCommit) -> None:
         """Run transactions one after the other, for at most TURN_SECONDS.
@@ -160,23 +160,23 @@ class WriterThread:
     async def _turn(self, connection: Connection, driver: Any, commits: GroupCommit) -> None:
         loop = asyncio.get_running_loop()
         end = time.monotonic() + TURN_SECONDS
-        while time.monotonic() < end and (transaction := commits.next_one()) is not None:
+        while time.monotonic() < end and (transaction := commits.next_transaction()) is not None:
             plain, error = transaction.plain(), None
             answers: Sequence[Any] | None = None
             try:
                 if plain is None:
-                    with connection.begin() as begun:
+                    with connection.begin() as open_transaction:
                         answers = transaction.apply(connection)
-                        await loop.run_in_executor(self._thread, begun.commit)
+                        await loop.run_in_executor(self._thread, open_transaction.commit)
                 elif await loop.run_in_executor(self._thread, self._execute, driver, plain.statements):
                     answers = plain.answers
             except Exception as caught:
                 answers, error = None, caught
             if answers is None:
-                commits.failed(transaction, error)
+                commits.schedule_retry(transaction, error)
             else:
-                commits.stored(transaction, answers)
-                self._checkpoints.look(loop)
+                commits.finish(transaction, answers)
+                self._checkpoints.start_if_due(loop)
 
     def _execute(self, connection: Any, statements: Sequence[Statement]) -> bool:
         """Commit `statements` as one transaction. False, with a rollback, if one inserts fewer rows than it should."""
@@ -238,13 +238,13 @@ class Checkpoints:
         self._emptying: asyncio.TimerHandle | None = None
         self._closed = False
 
-    def look(self, loop: asyncio.AbstractEventLoop) -> None:
+    def start_if_due(self, loop: asyncio.AbstractEventLoop) -> None:
         """Start a checkpoint if one is due. Called in the event loop, after a commit."""
         if self._running is None and time.monotonic() - self._last > CHECKPOINT_SECONDS:
             self._running = loop.run_in_executor(self._thread, self._copy)
-            self._running.add_done_callback(self._copied)
+            self._running.add_done_callback(self._finish_copy)
 
-    def _copied(self, running: asyncio.Future[None]) -> None:
+    def _finish_copy(self, running: asyncio.Future[None]) -> None:
         self._running = None
         self._last = time.monotonic()
         if not running.cancelled():
@@ -252,10 +252,10 @@ class Checkpoints:
             running.exception()
 
     def _copy(self) -> None:
-        _, pages, _ = self._opened().execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        _, pages, _ = self._open_connection().execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
         self.overdue = pages > LONGEST_WAL
 
-    def _opened(self) -> sqlite3.Connection:
+    def _open_connection(self) -> sqlite3.Connection:
         if self._connection is None:
             self._connection = sqlite3.connect(self._path, timeout=BUSY_SECONDS)
             self._connection.execute("PRAGMA synchronous=FULL")
@@ -270,7 +270,7 @@ class Checkpoints:
         # A request from now on schedules another pass: its data may be written after this one.
         self._emptying = None
 
-        def done(emptying: asyncio.Future[bool]) -> None:
+        def reschedule(emptying: asyncio.Future[bool]) -> None:
             if emptying.cancelled():
                 return
             if emptying.exception() is not None:
@@ -278,11 +278,11 @@ class Checkpoints:
             elif not emptying.result():
                 self.empty_later(loop, EMPTY_AGAIN_SECONDS)
 
-        loop.run_in_executor(self._thread, self._empty).add_done_callback(done)
+        loop.run_in_executor(self._thread, self._empty).add_done_callback(reschedule)
 
     def _empty(self) -> bool:
         """Empty the log; True if that succeeded. Takes the writer's lock, and does not wait for readers."""
-        connection = self._opened()
+        connection = self._open_connection()
         connection.execute("PRAGMA busy_timeout=0")
         try:
             connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
@@ -304,10 +304,10 @@ class Checkpoints:
         self._closed = True
         if self._emptying is not None:
             self._emptying.cancel()
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._let_go)
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._close_connection)
         self._thread.shutdown()
 
-    def _let_go(self) -> None:
+    def _close_connection(self) -> None:
         if self._connection is not None:
             self._connection.close()
 
@@ -333,7 +333,7 @@ def prepare(engine: Engine, *, begin: str, query_only: bool) -> None:
     has written in between (https://sqlite.org/isolation.html).
     """
 
-    def connected(connection: Any, _record: object) -> None:
+    def set_pragmas(connection: Any, _record: object) -> None:
         connection.isolation_level = None
         cursor = connection.cursor()
         # Before the first page is written, see `runtime.database.drivers.sqlite`; later it would only write a page.
@@ -352,11 +352,11 @@ def prepare(engine: Engine, *, begin: str, query_only: bool) -> None:
             cursor.execute("PRAGMA query_only=ON")
         cursor.close()
 
-    def begun(connection: Connection) -> None:
+    def begin_transaction(connection: Connection) -> None:
         connection.exec_driver_sql(begin)
 
-    event.listen(engine, "connect", connected)
-    event.listen(engine, "begin", begun)
+    event.listen(engine, "connect", set_pragmas)
+    event.listen(engine, "begin", begin_transaction)
 
 
 PAGES = 256

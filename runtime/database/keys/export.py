@@ -28,7 +28,7 @@ class ImportCounts(NamedTuple):
     left_out: int
 
 
-def exported(ring: KeyRing) -> dict[str, Any]:
+def keys_json(ring: KeyRing) -> dict[str, Any]:
     """Return all keys, as JSON. Raises `Unavailable`."""
     stored = ring.store.transact(tables.load)
     names = (tables.ID, tables.MASTER, tables.MASTER_FROM)
@@ -72,10 +72,10 @@ def restore(
     for row in content["rows"]:
         master.unwrap(row[3], row[0], row[1])
 
-    return store.transact(lambda connection: _restored(connection, store.shown, content, now, removed))
+    return store.transact(lambda connection: _restore(connection, store.shown, content, now, removed))
 
 
-def _restored(
+def _restore(
     connection: Connection, shown: str, content: Mapping[str, Any], now: int, removed: Mapping[str, str | None]
 ) -> ImportCounts:
     if not tables.exist(connection):

@@ -105,7 +105,7 @@ class KeyRing:
         self.facts: Mapping[str, str] = {}
         self._keys: dict[tuple[str, bytes], Key] = {}
         self._current: dict[str, Key] = {}
-        self._removed: dict[str, str | None] = {}
+        self._removals: dict[str, str | None] = {}
         self._open: dict[Key, None] = {}
         self._short: dict[Key, None] = {}
         self._unknown: set[tuple[str, bytes]] = set()
@@ -123,8 +123,8 @@ class KeyRing:
         A user without a key gets one first. Raises `KeyForgotten` for a removed user, `KeyExhausted`, and `Unavailable`
         or `MasterKeyReplaced` if a key cannot be made.
         """
-        key = self._current.get(user_id) or self._made(user_id)
-        cipher = key.cipher(column) or self._opened(key, column)
+        key = self._current.get(user_id) or self._obtain(user_id)
+        cipher = key.cipher(column) or self._open_cipher(key, column)
         key.left -= 1
         if key.left < 0:
             self._record(key)
@@ -139,13 +139,13 @@ class KeyRing:
         if key is None or len(sealed) < HEADER_BYTES + TAG_BYTES:
             if len(sealed) < HEADER_BYTES + TAG_BYTES or sealed[:1] != FORMAT:
                 raise Unsealable(f"{column} of row {row} is not sealed data")
-            key = self._found(user_id, sealed[:PREFIX_BYTES])
+            key = self._find(user_id, sealed[:PREFIX_BYTES])
             if key is None:
                 raise Unsealable(
                     f"{column} of row {row} was sealed with key {sealed[1:PREFIX_BYTES].hex()}, which does not exist",
                     hint="a removed user's key is forgotten; `symbi key import FILE` brings back keys that were lost",
                 )
-        cipher = key.cipher(column) or self._opened(key, column)
+        cipher = key.cipher(column) or self._open_cipher(key, column)
         return open_with(cipher, sealed, place(user_id, column, row, version), column, row)
 
     def is_current(self, user_id: str, prefix: bytes) -> bool:
@@ -163,7 +163,7 @@ class KeyRing:
     def index_keys(self, identity: str) -> list[bytes]:
         """Return the keys (32 bytes) of the sealed index with this identity: the current one, then earlier ones, with
         which its file may still be sealed."""
-        self._current.get(INDEXES) or self._made(INDEXES)
+        self._current.get(INDEXES) or self._obtain(INDEXES)
         held = sorted((key for key in self._all() if key.holder == INDEXES), key=lambda key: -key.generation)
         return [derived(key.secret(), "index", identity) for key in held]
 
@@ -180,9 +180,9 @@ class KeyRing:
         return [key for key in self._all() if key.retired_at is None]
 
     @property
-    def removed(self) -> Mapping[str, str | None]:
+    def removals(self) -> Mapping[str, str | None]:
         """Return the holders whose keys were forgotten for good, with whose key seals what is kept of them."""
-        return self._removed
+        return self._removals
 
     @property
     def is_dirty(self) -> bool:
@@ -191,7 +191,7 @@ class KeyRing:
 
     def knows(self, holder: str) -> bool:
         """True if values of this holder are sealed without a question to the store."""
-        return holder in self._current or holder in self._removed
+        return holder in self._current or holder in self._removals
 
     def learn(self, holder: str) -> None:
         """Read the keys of a holder of whom another daemon may have made some."""
@@ -223,7 +223,7 @@ class KeyRing:
                     current[holder] = current[kept_by]
             # Replaced at once: values are sealed, and compared with the keys, in other threads meanwhile.
             self._keys, self._current = keys, current
-            self._removed = dict(stored.removals)
+            self._removals = dict(stored.removals)
             self._open = {key: None for key in keys.values() if key.is_open}
             self._short = {key: None for key in keys.values() if key.left < 0}
             self._unknown.clear()
@@ -240,15 +240,15 @@ class KeyRing:
         return True
 
     @property
-    def master_stored(self) -> tuple[str | None, str | None]:
+    def stored_master(self) -> tuple[str | None, str | None]:
         """Return the id of the master key that wraps the stored keys, and the reference of it that a rotation
         recorded."""
         return self.facts.get(tables.MASTER), self.facts.get(tables.MASTER_FROM)
 
     def check_master(self) -> None:
         """Raise `MasterKeyReplaced` if the keys are wrapped with another master key."""
-        if self.master_stored[0] != self.master.key_id.hex():
-            raise self._replaced(*self.master_stored)
+        if self.stored_master[0] != self.master.key_id.hex():
+            raise self._replaced_error(*self.stored_master)
 
     def use(self, master: MasterKey) -> None:
         """Use this master key, which wraps the stored keys."""
@@ -260,7 +260,7 @@ class KeyRing:
 
     def ensure(self, holder: str) -> Key:
         """Return the holder's current key, made if there is none."""
-        return self._current.get(holder) or self._made(holder)
+        return self._current.get(holder) or self._obtain(holder)
 
     def rotate(self, holders: Iterable[str], now: int) -> int:
         """Give these holders a new key each; the one before opens values until it is forgotten. Returns how many keys
@@ -268,13 +268,13 @@ class KeyRing:
         chosen = sorted({self._sealing_holder(holder) for holder in holders if holder in self._current})
 
         def change(connection: Connection) -> None:
-            tables.changed(connection)
-            self._must_be_master(connection)
+            tables.note_change(connection)
+            self._require_master(connection)
             # Another daemon may have removed some, which get no key any more.
             there = [holder for holder in chosen if not tables.successor(connection, holder)[0]]
             for holder in there:
                 tables.retire(connection, holder, now)
-            tables.insert(connection, [self._new(holder, self._current[holder].generation + 1) for holder in there])
+            tables.insert(connection, [self._new_row(holder, self._current[holder].generation + 1) for holder in there])
 
         with self._lock:
             if chosen:
@@ -294,17 +294,17 @@ class KeyRing:
             self.ensure(kept_by)
 
         def change(connection: Connection) -> None:
-            tables.changed(connection)
-            self._must_be_master(connection)
+            tables.note_change(connection)
+            self._require_master(connection)
             tables.remove(connection, user_id, kept_by, now)
             indexes = self._current.get(INDEXES)
             if kept_by is None and indexes is not None:
                 # Files of indexes hold entries of all users: older copies become unreadable with their key.
                 tables.retire(connection, INDEXES, now)
-                tables.insert(connection, [self._new(INDEXES, indexes.generation + 1)])
+                tables.insert(connection, [self._new_row(INDEXES, indexes.generation + 1)])
 
         with self._lock:
-            if self._removed.get(user_id, "") != kept_by or self._holds(user_id):
+            if self._removals.get(user_id, "") != kept_by or self._has_key(user_id):
                 self._change(change)
             # Also if nothing changed: a process that was killed before it came here left the key in the log.
             self.store.scrub()
@@ -313,7 +313,7 @@ class KeyRing:
         """Forget these retired keys: nothing is sealed with them any more."""
 
         def change(connection: Connection) -> None:
-            tables.changed(connection)
+            tables.note_change(connection)
             tables.delete_keys(connection, [(key.holder, key.key_id) for key in retired])
 
         with self._lock:
@@ -324,14 +324,14 @@ class KeyRing:
     def rewrap(self, master: MasterKey, reference: str) -> int:
         """Wrap all keys with another master key, at once; return how many. `reference`: where it is read from."""
         # Before the transaction, because it takes long for many keys.
-        done = {(key.holder, key.key_id): self._rewrapped(key, master) for key in self._all()}
+        done = {(key.holder, key.key_id): self._rewrap(key, master) for key in self._all()}
 
         def change(connection: Connection) -> int:
-            tables.changed(connection)
-            self._must_be_master(connection)
+            tables.note_change(connection)
+            self._require_master(connection)
             rows = [Key(self.master, *row) for row in tables.load(connection).keys]
             now = [(row.holder, row.key_id) for row in rows]
-            wrapped = [done.get(which) or self._rewrapped(row, master) for which, row in zip(now, rows, strict=True)]
+            wrapped = [done.get(which) or self._rewrap(row, master) for which, row in zip(now, rows, strict=True)]
             tables.set_wrapped(connection, [(*which, value) for which, value in zip(now, wrapped, strict=True)])
             tables.set_fact(connection, tables.MASTER, master.key_id.hex())
             tables.set_fact(connection, tables.MASTER_FROM, reference)
@@ -380,22 +380,22 @@ class KeyRing:
 
     # Inside
 
-    def _made(self, holder: str) -> Key:
+    def _obtain(self, holder: str) -> Key:
         """Return the current key of a holder that this process knows none of: one that another daemon made, or a new
         one, which is stored before anything is sealed with it."""
-        return _off_loop(partial(self._stored_or_new, holder))
+        return _off_loop(partial(self._load_or_create, holder))
 
-    def _stored_or_new(self, holder: str) -> Key:
+    def _load_or_create(self, holder: str) -> Key:
         with self._lock:
             if (key := self._current.get(holder)) is not None:
                 return key
-            if holder in self._removed:
-                raise _forgotten()
+            if holder in self._removals:
+                raise _forgotten_error()
             named, holder = holder, escaped(holder)
-            new = self._new(holder, 1)
+            new = self._new_row(holder, 1)
 
             def change(connection: Connection) -> tuple[bool, list[tuple[Any, ...]]]:
-                self._must_be_master(connection)
+                self._require_master(connection)
                 gone, _ = tables.successor(connection, holder)
                 if not gone:
                     tables.insert(connection, [new])
@@ -405,17 +405,17 @@ class KeyRing:
             if gone:
                 self.load()
                 if (key := self._current.get(holder)) is None:
-                    raise _forgotten()
+                    raise _forgotten_error()
                 return key
             self._add(rows)
             self._current[named] = self._current[holder]
             return self._current[named]
 
-    def _found(self, user_id: str, prefix: bytes) -> Key | None:
+    def _find(self, user_id: str, prefix: bytes) -> Key | None:
         """Return the key of which values of this user begin so; None if it does not exist."""
-        return None if (user_id, prefix) in self._unknown else _off_loop(partial(self._stored, user_id, prefix))
+        return None if (user_id, prefix) in self._unknown else _off_loop(partial(self._load_key, user_id, prefix))
 
-    def _stored(self, user_id: str, prefix: bytes) -> Key | None:
+    def _load_key(self, user_id: str, prefix: bytes) -> Key | None:
         with self._lock:
             for holder in self._holders(user_id):
                 stored = escaped(holder)
@@ -434,10 +434,10 @@ class KeyRing:
         return list(dict.fromkeys(self._keys.copy().values()))
 
     def _holders(self, user_id: str) -> list[str]:
-        kept_by = self._removed.get(user_id)
+        kept_by = self._removals.get(user_id)
         return [user_id] if kept_by is None else [user_id, kept_by]
 
-    def _holds(self, user_id: str) -> bool:
+    def _has_key(self, user_id: str) -> bool:
         return any(key.holder == user_id for key in self._all())
 
     def _sealing_holder(self, holder: str) -> str:
@@ -454,27 +454,27 @@ class KeyRing:
         self.store.transact(change)
         self.load()
 
-    def _new(self, holder: str, generation: int) -> tuple[Any, ...]:
+    def _new_row(self, holder: str, generation: int) -> tuple[Any, ...]:
         key_id = os.urandom(KEY_ID_BYTES)
         wrapped = self.master.wrap(new_key(), holder, key_id)
         return holder, key_id, generation, wrapped, 0, milliseconds(SYSTEM), None
 
-    def _rewrapped(self, key: Key, master: MasterKey) -> bytes:
+    def _rewrap(self, key: Key, master: MasterKey) -> bytes:
         return master.wrap(key.secret(), key.holder, key.key_id)
 
-    def _must_be_master(self, connection: Connection) -> None:
+    def _require_master(self, connection: Connection) -> None:
         stored = tables.lock_master(connection)
         if stored != self.master.key_id.hex():
-            raise self._replaced(stored, tables.fact(connection, tables.MASTER_FROM))
+            raise self._replaced_error(stored, tables.fact(connection, tables.MASTER_FROM))
 
-    def _replaced(self, stored: str | None, reference: str | None) -> MasterKeyReplaced:
+    def _replaced_error(self, stored: str | None, reference: str | None) -> MasterKeyReplaced:
         hint = f"set SYMBIONT_MASTER_KEY to {reference}, and start again" if reference else "use the new master key"
         return MasterKeyReplaced(
             f"{self.store.shown}: the keys are wrapped with master key {stored}, not with {self.master.key_id.hex()}",
             hint=hint,
         )
 
-    def _opened(self, key: Key, column: str) -> AESGCM:
+    def _open_cipher(self, key: Key, column: str) -> AESGCM:
         """Return the cipher of a key for a column, and keep it; of the keys that are unwrapped, the oldest are
         dropped."""
         cipher = key.open(column)
@@ -503,5 +503,5 @@ def _off_loop(function: Callable[[], Result]) -> Result:
     return await_only(asyncio.to_thread(function)) if in_greenlet() else function()
 
 
-def _forgotten() -> KeyForgotten:
+def _forgotten_error() -> KeyForgotten:
     return KeyForgotten("the user was removed, and nothing can be stored for it any more")

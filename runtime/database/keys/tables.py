@@ -70,7 +70,7 @@ MASTER: Final = "master_key_id"
 MASTER_FROM: Final = "master_key_from"
 """The reference of the master key after a rotation; empty: the file of the root."""
 PASSED: Final = "passed_at"
-"""When the last complete pass over all sealed values began (Unix milliseconds)."""
+"""Start of the last complete pass over all sealed values (Unix milliseconds)."""
 EXPORTED: Final = "exported"
 """JSON: when keys were last exported, and to which file."""
 
@@ -121,7 +121,7 @@ def set_fact(connection: Connection, name: str, value: str) -> None:
         connection.execute(facts.insert().values(name=name, value=value))
 
 
-def changed(connection: Connection) -> None:
+def note_change(connection: Connection) -> None:
     """Note that keys were rotated, forgotten or wrapped anew. Called first: it also makes changes take turns."""
     set_fact(connection, VERSION, uuid4().hex)
     if connection.dialect.name == "postgresql":

@@ -111,7 +111,9 @@ def _plainly(items: Sequence[Item]) -> PlainWrites[Answer] | None:
     ended = [each for each in items if isinstance(each, CallEnd) and each.row and not (each.again or each.reservation)]
     if len(ended) < len(items):
         return None
-    statements = bulk.inserting("sqlite", usage, USAGE_COLUMNS, [each.row for each in ended if each.row is not None])
+    statements = bulk.insert_statements(
+        "sqlite", usage, USAGE_COLUMNS, [each.row for each in ended if each.row is not None]
+    )
     return PlainWrites([*statements, *_adding("sqlite", _changes(ended))], [None] * len(ended))
 
 
@@ -270,4 +272,4 @@ def _add(connection: Connection, changes: Mapping[Key, Amount], locked: Iterable
 def _adding(dialect: str, changes: Mapping[Key, Amount]) -> list[Statement]:
     """Return the statements that add to totals, in the order of their keys, and make those that are missing."""
     rows = [(*key, *changes[key]) for key in sorted(changes)]
-    return bulk.adding(dialect, usage_totals, _TOTAL, ("tokens", "cost"), rows)
+    return bulk.add_statements(dialect, usage_totals, _TOTAL, ("tokens", "cost"), rows)

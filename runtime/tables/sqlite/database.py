@@ -17,7 +17,7 @@ import structlog
 
 from runtime.crypto import KeyForgotten, Unsealable
 from runtime.database.connection import Database
-from runtime.database.drivers.sqlite import identities, unchanged
+from runtime.database.drivers.sqlite import are_unchanged, identities
 from runtime.database.keys.tables import VERSION
 from runtime.errors import SymbiontError
 from runtime.suggestions import unknown_name
@@ -148,7 +148,7 @@ class SqliteTables:
 
     async def lost(self) -> Sequence[str]:
         """See `SqlDatabase.lost`. What is open is stored again first."""
-        for user_id in [each for each, file in self._open.items() if file.worker and not unchanged(file.files)]:
+        for user_id in [each for each, file in self._open.items() if file.worker and not are_unchanged(file.files)]:
             with suppress(SymbiontError):
                 await self._shielded(self._close_idle(user_id))
         named = await self._files.names(filled=True)
@@ -313,7 +313,7 @@ class SqliteTables:
 
     async def _close(self, user_id: str, file: _OpenFile) -> None:
         """Close a file that is held. What is in it is stored, also if it was removed while it was open."""
-        if file.worker is not None and file.worker.alive and not unchanged(file.files):
+        if file.worker is not None and file.worker.alive and not are_unchanged(file.files):
             await self._restore(user_id, file, file.worker)
         worker, file.worker = file.worker, None
         if file.idle is not None:
@@ -326,7 +326,7 @@ class SqliteTables:
 
     async def _worker(self, user_id: str, file: _OpenFile) -> Worker:
         """Return the worker of a file that is held; it is opened if it is not open."""
-        if file.worker is not None and file.worker.alive and not unchanged(file.files):
+        if file.worker is not None and file.worker.alive and not are_unchanged(file.files):
             await self._close(user_id, file)
         if file.worker is not None and file.worker.alive:
             return file.worker

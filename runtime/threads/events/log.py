@@ -21,7 +21,7 @@ from runtime.database import bulk
 from runtime.database.connection import Database
 from runtime.database.schema import run_event_counts, run_events, runs
 from runtime.database.sealed import Seal
-from runtime.database.transaction_end import at_end, note_changed
+from runtime.database.transaction_end import at_end, note_change
 from runtime.threads.events.run_event import Data, RunEvent
 
 KEPT_SECONDS: Final = 86_400
@@ -216,7 +216,7 @@ def _store(connection: Connection, appended: Sequence[_PendingEvent]) -> None:
         except KeyForgotten:
             # The user was removed: nobody reads their events, and what the transaction tells of them is stored.
             continue
-        note_changed(connection, changes_of(user_id), NewEvents(new))
+        note_change(connection, changes_of(user_id), NewEvents(new))
     bulk.insert(connection, run_events, _NEW, rows)
     counted = [(user_id, newest + len(by_user[user_id])) for user_id, newest in numbers.items()]
     bulk.update(connection, run_event_counts, ("user_id",), ("newest",), counted)

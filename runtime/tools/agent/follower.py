@@ -147,8 +147,8 @@ class Follower:
     def _published(self, watch: Watch) -> EventPage | None:
         """Return the next events as this process published them; None if the log has to be read: at first, after a gap
         that another daemon's events leave, and to see whether the run is over."""
-        new = [each for each in watch.told if isinstance(each, NewEvents) and each.last > (self._after or 0)]
-        watch.told.clear()
+        new = [each for each in watch.events if isinstance(each, NewEvents) and each.last > (self._after or 0)]
+        watch.events.clear()
         if self._looks_at_run or not self._has_read:
             return None
         if not new:

@@ -185,9 +185,9 @@ class Admission:
         if any([entry.limits or entry.forgotten for entry in entries]):  # noqa: C419 - a list is quicker
             return None
         statements = [
-            *bulk.inserting("sqlite", deliveries, COLUMNS, [entry.row for entry in entries]),
-            *bulk.inserting("sqlite", replay_keys, _KEY_COLUMNS, _keys(entries)),
-            *bulk.inserting("sqlite", bodies, _BODY_COLUMNS, self._bodies(_with_bodies(entries))),
+            *bulk.insert_statements("sqlite", deliveries, COLUMNS, [entry.row for entry in entries]),
+            *bulk.insert_statements("sqlite", replay_keys, _KEY_COLUMNS, _keys(entries)),
+            *bulk.insert_statements("sqlite", bodies, _BODY_COLUMNS, self._bodies(_with_bodies(entries))),
         ]
         return PlainWrites(statements, [entry.accepted() for entry in entries])
 

@@ -35,7 +35,7 @@ async def claimed(_database: Database) -> bool:
 
 def share() -> None:
     """Change the daemon in this process."""
-    for where, name, value in ((Database, "claim_alone", claimed), (server, "act", slow_act)):
+    for where, name, value in ((Database, "claim", claimed), (server, "act", slow_act)):
         assert hasattr(where, name)
         setattr(where, name, value)
     shorten()

@@ -356,15 +356,15 @@ async def test_a_claim_that_went_with_its_connection_is_claimed_again_unless_ano
 
     assert await first.keep_claim()
     assert not await claimed()
-    assert await first.claim_alone()
-    assert not await second.claim_alone()
+    assert await first.claim()
+    assert not await second.claim()
     await cut_off()
     async with asyncio.timeout(60):
         while not await claimed():
             assert await first.keep_claim()
-    assert not await second.claim_alone()
+    assert not await second.claim()
     await cut_off()
-    assert await second.claim_alone()
+    assert await second.claim()
     async with asyncio.timeout(60):
         while await first.keep_claim():
             await asyncio.sleep(0.01)

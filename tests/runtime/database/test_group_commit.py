@@ -127,8 +127,8 @@ async def test_what_a_disk_failed_to_sync_is_not_tried_again() -> None:
         tries.append(function)
 
     async def series(commits: GroupCommit) -> None:
-        while (transaction := commits.next_one()) is not None:
-            commits.failed(transaction, Unavailable("the disk failed", fatal=True))
+        while (transaction := commits.next_transaction()) is not None:
+            commits.schedule_retry(transaction, Unavailable("the disk failed", fatal=True))
 
     commits = GroupCommit(transact, series, known, outage())  # type: ignore[arg-type]
     with pytest.raises(Unavailable, match="the disk failed"):
@@ -152,9 +152,9 @@ async def test_work_is_answered_when_no_transaction_can_begin() -> None:
 
 async def test_what_is_committed_is_not_stored_again_when_the_series_fails_later(database: Database) -> None:
     async def series(commits: GroupCommit) -> None:
-        transaction = commits.next_one()
+        transaction = commits.next_transaction()
         assert transaction is not None
-        commits.stored(transaction, await database.transact(transaction.apply))
+        commits.finish(transaction, await database.transact(transaction.apply))
         raise Unavailable("later")
 
     commits = GroupCommit(database.transact, series, known, outage())

@@ -53,7 +53,7 @@ async def key_export(context: AdminContext, file: Text) -> dict[str, Any]:
     keys, before = context.database.keys, exported_json(context)
     # Read first: then the export of a key that changes meanwhile is known to be older than the change.
     version = keys.facts[tables.VERSION]
-    content = await asyncio.to_thread(export.exported, keys)
+    content = await asyncio.to_thread(export.keys_json, keys)
     other = before["file"] if before is not None and before["file"] != file else None
     return {"keys": len(content["keys"]), "content": content, "version": version, "before": other}
 

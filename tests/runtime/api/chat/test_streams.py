@@ -17,7 +17,7 @@ from runtime.api.rest import agent_streams, handler
 from runtime.database.connection import Database
 from runtime.database.errors import Unavailable
 from runtime.database.schema import OWNER, inputs, run_events, runs
-from runtime.database.transaction_end import MOST_TOLD
+from runtime.database.transaction_end import MOST_EVENTS
 from runtime.identity import users
 from runtime.identity.caller import OWNER_CALLER
 from runtime.threads.events.log import EventLog, changes_of
@@ -384,7 +384,7 @@ async def test_a_client_that_reads_slower_than_events_are_told_misses_none(talk:
         await anext(events)
         await database.transact(lambda connection: append(connection, -1))
         seen = [(await anext(events)).data["step"]]
-        for number in range(2 * MOST_TOLD):
+        for number in range(2 * MOST_EVENTS):
             await database.transact(partial(append, number=number))
-        seen += [(await anext(events)).data["step"] for _ in range(2 * MOST_TOLD)]
-    assert seen == [-1, *range(2 * MOST_TOLD)]
+        seen += [(await anext(events)).data["step"] for _ in range(2 * MOST_EVENTS)]
+    assert seen == [-1, *range(2 * MOST_EVENTS)]

@@ -135,6 +135,6 @@ async def test_a_removal_that_keeps_the_data_is_completed(
         assert {prefix for _, prefix in await prefixes(app.state.database)} == {keys.ensure("owner").prefix}
         assert theirs not in {key.key_id for key in (*keys.current, *keys.retired)}
         assert await opened(app.state.database) == values
-        assert keys.removed == {ada: "owner"}
+        assert keys.removals == {ada: "owner"}
     async with App.open(root, settings, clock) as app:
         assert await opened(app.state.database) == values

@@ -138,7 +138,7 @@ async def test_what_was_kept_is_deleted_later_also_after_a_kill(
     assert await sealed_values(app.state.database, ada)
     await Removal(app).finish()
     assert await sealed_values(app.state.database, ada) == []
-    assert app.state.database.keys.removed == {ada: None}
+    assert app.state.database.keys.removals == {ada: None}
 
 
 async def test_a_copy_from_before_a_removal_does_not_bring_the_user_back(app: App) -> None:

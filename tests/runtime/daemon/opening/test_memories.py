@@ -206,7 +206,7 @@ async def test_a_generation_that_cannot_be_built_gives_back_what_it_took(
     async def claim() -> bool:
         return next(answers)
 
-    monkeypatch.setattr(world.opening.context.database, "claim_alone", claim)
+    monkeypatch.setattr(world.opening.context.database, "claim", claim)
     with pytest.raises(UsageError, match="another daemon uses this database"):
         await world.load(memory("embedding hashing", "one") + memory("embedding hashing", "two"))
     assert world.running is good

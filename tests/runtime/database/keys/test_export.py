@@ -31,7 +31,7 @@ async def test_lost_keys_are_put_back_from_an_export(tmp_path: Path) -> None:
     database = await Database.open(path, KEY)
     values = {user: sealed(database.keys, user) for user in ("ada", "bob")}
     database.keys.rotate(["bob"], 1)
-    text = json.dumps(export.exported(database.keys)).encode()
+    text = json.dumps(export.keys_json(database.keys)).encode()
     assert all(key.secret().hex() not in text.decode() for key in database.keys.current)
     await database.close()
     for file in tmp_path.glob("keys.db*"):
@@ -54,7 +54,7 @@ async def test_lost_keys_are_put_back_from_an_export(tmp_path: Path) -> None:
 
 async def test_an_old_export_does_not_bring_back_what_was_forgotten_or_rotated(database: Database) -> None:
     values = {user: sealed(database.keys, user) for user in ("ada", "bob")}
-    content = export.read(json.dumps(export.exported(database.keys)).encode())
+    content = export.read(json.dumps(export.keys_json(database.keys)).encode())
     database.keys.forget("ada", 1)
     database.keys.rotate(["bob"], 1)
     database.keys.drop(database.keys.retired)
@@ -76,7 +76,7 @@ async def test_keys_of_users_who_are_not_in_the_data_come_back_for_what_is_kept_
 ) -> None:
     database = await Database.open(tmp_path / "symbiont.db", KEY)
     value, indexes = sealed(database.keys, "ada"), database.keys.index_keys("notes")
-    content = export.read(json.dumps(export.exported(database.keys)).encode())
+    content = export.read(json.dumps(export.keys_json(database.keys)).encode())
     database.keys.ensure("owner")
     if kept:
         database.keys.forget("ada", 1, kept_by="owner")
@@ -94,21 +94,21 @@ async def test_keys_of_users_who_are_not_in_the_data_come_back_for_what_is_kept_
     if kept:
         assert [unsealed(database.keys, each, "ada") for each in (value, later)] == [b"plain"] * 2
         assert [key.holder for key in database.keys.retired] == ["ada"]
-        assert database.keys.removed == {"ada": "owner"}
+        assert database.keys.removals == {"ada": "owner"}
     else:
         with pytest.raises(Unsealable):
             unsealed(database.keys, value, "ada")
         # Another copy of the data may have the user.
-        assert database.keys.removed == {}
+        assert database.keys.removals == {}
     await database.close()
 
 
 async def test_an_export_tells_who_was_removed_before_it(database: Database, tmp_path: Path) -> None:
     value, indexes = sealed(database.keys, "ada"), database.keys.index_keys("notes")
-    before = export.read(json.dumps(export.exported(database.keys)).encode())
+    before = export.read(json.dumps(export.keys_json(database.keys)).encode())
     database.keys.forget("ada", 1)
     database.keys.drop(database.keys.retired)
-    after = export.read(json.dumps(export.exported(database.keys)).encode())
+    after = export.read(json.dumps(export.keys_json(database.keys)).encode())
     assert "ada" not in {row[0] for row in after["rows"]}
     store = SqliteKeys(tmp_path / "restored.db")
     export.restore(store, after, KEY, 5, {})
@@ -127,12 +127,12 @@ async def test_an_export_tells_who_was_removed_before_it(database: Database, tmp
 async def test_the_export_of_another_database_is_refused(database: Database, tmp_path: Path) -> None:
     other = await Database.open(tmp_path / "other.db", KEY)
     sealed(other.keys, "ada")
-    content = export.read(json.dumps(export.exported(other.keys)).encode())
+    content = export.read(json.dumps(export.keys_json(other.keys)).encode())
     await other.close()
-    before = export.exported(database.keys)
+    before = export.keys_json(database.keys)
     with pytest.raises(UsageError, match="of another database"):
         export.restore(database.keys.store, content, KEY, 1, {})
-    assert export.exported(database.keys) == before
+    assert export.keys_json(database.keys) == before
 
 
 @pytest.mark.parametrize(

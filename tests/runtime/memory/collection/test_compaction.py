@@ -111,7 +111,7 @@ async def test_a_compaction_on_a_full_disk_says_so_and_is_finished_when_there_is
         assert (await counted(database))["episodic"] == ENTRIES
         await is_whole(store)
         # Room is made outside the database, as on a disk.
-        await database._shielded(lambda c: c.exec_driver_sql("PRAGMA max_page_count = 1073741823").scalar_one())
+        await database._shield(lambda c: c.exec_driver_sql("PRAGMA max_page_count = 1073741823").scalar_one())
         await until(lambda: database.outage.problem is None)
         await store.compact("reviewer", older_than=date.max)
         await all_done(store)

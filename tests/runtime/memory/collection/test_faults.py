@@ -73,7 +73,7 @@ async def test_a_full_disk_is_said_and_what_was_kept_is_there(tmp_path: Path, ma
     assert 1 < kept < COUNT
     assert (await store.verify())[1] == ()
     # Room is made outside the database, as on a disk.
-    await database._shielded(lambda c: c.exec_driver_sql("PRAGMA max_page_count = 1073741823").scalar_one())
+    await database._shield(lambda c: c.exec_driver_sql("PRAGMA max_page_count = 1073741823").scalar_one())
     await until(lambda: database.outage.problem is None)
     done = await store.upsert([chunk(number) for number in range(kept + 10)])
     assert (len(done.inserted), done.skipped) == (11, kept - 1)

@@ -253,10 +253,10 @@ def test_changes_are_told_to_those_alone_who_watch_them() -> None:
     changes, published = Changes(), list[None]()
     changes.on_publish = lambda: published.append(None)
     with changes.watch("a") as first, changes.watch("a") as second, changes.watch("b") as other:
-        changes.committed({"a": [1]})
-        changes.committed({})
+        changes.publish_commit({"a": [1]})
+        changes.publish_commit({})
         assert (first.is_set(), second.is_set(), other.is_set()) == (True, True, False)
-        assert [list(each.told) for each in (first, second, other)] == [[1], [1], []]
+        assert [list(each.events) for each in (first, second, other)] == [[1], [1], []]
     assert published == [None]
 
 
