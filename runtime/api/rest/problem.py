@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any
 
 from runtime.database.errors import Unavailable
 from runtime.errors import Conflict, NotFound, RateLimited, SymbiontError
@@ -16,7 +16,7 @@ from runtime.models.budgets.limits import BudgetExceeded
 from runtime.switches import SwitchedOff
 from runtime.tables.errors import QuotaExceeded
 from runtime.threads.events import run_event
-from runtime.tools.failure import CODES, Code, Failure, example_for, failure_of
+from runtime.tools.failure import CODES, Code, example_for, failure_of
 from runtime.tools.tool import Tool, WrongParameters
 
 CONTENT_TYPE = "application/problem+json"
@@ -95,19 +95,21 @@ SCHEMA: Mapping[str, Any] = MappingProxyType(
     }
 )
 
+ParameterErrors = tuple[tuple[str, str, Mapping[str, Any] | None], ...]
+"""JSON pointer and message of each invalid parameter, and valid example parameters."""
+
 
 @dataclass(eq=False)
 class Problem(Exception):  # noqa: N818 - RFC 9457's word
     """An error answer. `kind` is a key of `TITLES`; `headers` are sent with it. `code`: a key of `CODES`, of a tool's
-    failure. `errors`: JSON pointer and message of each invalid parameter, and valid example parameters. `results`: see
-    `Failure`."""
+    failure. `results`: see `Failure`."""
 
     kind: str
     detail: str
     _: KW_ONLY
     hint: str | None = None
     code: str | None = None
-    errors: tuple[tuple[str, str, Mapping[str, Any] | None], ...] = ()
+    errors: ParameterErrors = ()
     headers: tuple[tuple[str, str], ...] = ()
     results: Sequence[Mapping[str, str]] | None = None
 
@@ -145,31 +147,30 @@ class Problem(Exception):  # noqa: N818 - RFC 9457's word
 def problem_of(error: SymbiontError, tool: Tool | None = None, caller: Caller | None = None) -> Problem:
     """Convert an operation's error to a problem. `tool` and `caller`: the call that failed."""
     failure = failure_of(error, tool, caller)
-    kind = _kind(error, failure.code)
     detail, hint, code = failure.message, failure.hint, failure.code
-    if isinstance(error, Forbidden):
-        challenge = 'Bearer realm="symbiont", error="insufficient_scope"'
-        challenge += f', scope="{error.scope}"' if error.scope else ""
-        return Problem(kind, detail, hint=hint, code=code, headers=(("WWW-Authenticate", challenge),))
+    kind = _kind(error, code)
+    errors: ParameterErrors = ((f"/{failure.field}", detail, None),) if failure.field else ()
     if isinstance(error, WrongParameters):
+        detail = "some parameters are invalid"
         errors = tuple((_pointer(path), what, _example(error, tool, path)) for path, what in error.problems)
-        return Problem(kind, "some parameters are invalid", hint=hint, code=code, errors=errors)
-    if isinstance(error, StoreError) and code in {"provider_unavailable", "upsert_failed"} and kind != "unavailable":
+    elif kind == "unavailable":
+        detail, hint = "try again", None
+    elif isinstance(error, StoreError) and code in {"provider_unavailable", "upsert_failed"}:
         # It names files, which only administrators may see.
         kind = "internal" if code == "provider_unavailable" else kind
-        detail = "stored items cannot be read or written; see the daemon's log"
-        return Problem(kind, detail, code=code)
-    if kind == "unavailable":
-        return Problem(kind, "try again", code=code, headers=_LATER)
+        detail, hint = "stored items cannot be read or written; see the daemon's log", None
+    headers = _headers(error, kind)
+    return Problem(kind, detail, hint=hint, code=code, errors=errors, headers=headers, results=failure.results)
+
+
+def _headers(error: SymbiontError, kind: str) -> tuple[tuple[str, str], ...]:
+    if isinstance(error, Forbidden):
+        scope = f', scope="{error.scope}"' if error.scope else ""
+        return (("WWW-Authenticate", f'Bearer realm="symbiont", error="insufficient_scope"{scope}'),)
     if isinstance(error, BudgetExceeded | RateLimited):
-        return Problem(kind, detail, hint=hint, code=code, headers=(("Retry-After", f"{error.retry_after:.0f}"),))
+        return (("Retry-After", f"{error.retry_after:.0f}"),)
     # Only a person turns a switch.
-    again = TITLES[kind][0] == 503 and kind != "switched_off"
-    later = _LATER if again else ()
-    return Problem(kind, detail, hint=hint, code=code, errors=_field(failure), headers=later, results=failure.results)
-
-
-_LATER: Final = (("Retry-After", "5"),)
+    return (("Retry-After", "5"),) if TITLES[kind][0] == 503 and kind != "switched_off" else ()
 
 
 def _kind(error: SymbiontError, code: Code) -> str:
@@ -189,10 +190,6 @@ def _kind(error: SymbiontError, code: Code) -> str:
         case SwitchedOff():
             return "switched_off"
     return "wrong_parameters" if code == "invalid_params" else code
-
-
-def _field(failure: Failure) -> tuple[tuple[str, str, Mapping[str, Any] | None], ...]:
-    return ((f"/{failure.field}", failure.message, None),) if failure.field else ()
 
 
 def _example(error: WrongParameters, tool: Tool | None, path: tuple[str | int, ...]) -> Mapping[str, Any] | None:
