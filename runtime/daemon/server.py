@@ -24,7 +24,7 @@ from runtime.agents.act import act
 from runtime.agents.dispatcher import Dispatcher
 from runtime.agents.thread_modes import retentions
 from runtime.agents.turn import Turn
-from runtime.api.admin.readiness import not_mounted
+from runtime.api.admin.readiness import unmounted_webhooks
 from runtime.daemon.listeners.operators import admin, operators
 from runtime.daemon.listeners.sockets import (
     AdminSocket,
@@ -400,7 +400,7 @@ class Daemon:
     def _status(self) -> str:
         app = self._app
         status = f"{len(app.table)} webhooks on {app.daemon.addresses['public']}"
-        if missing := not_mounted(app.mounts):
+        if missing := unmounted_webhooks(app.mounts):
             status += f"; {len(missing)} not mounted"
         if app.storage_problem is not None:
             status += f"; deliveries cannot be stored: {app.storage_problem}"

@@ -156,7 +156,7 @@ async def kind_of(app: App, row: Endpoint, token: str, switches: Switches) -> st
     """Return the kind of problem with which a route answers; None for another answer."""
     app.rest = RestHandler(app.open_context, Authenticator(app.tokens, app.clock), switches)
     names = {name: str((row.tool.example or {}).get(name, "x")) for name in row.in_path}
-    reply = await app.ask(token, row.method, row.path.format_map(names), dict(row.given) if row.body else None)
+    reply = await app.ask(token, row.method, row.path.format_map(names), dict(row.example) if row.body else None)
     document = told(reply) if reply.body and reply.content_type == CONTENT_TYPE else {}
     return str(document["type"]).rpartition(":")[2] if document else None
 
@@ -187,7 +187,7 @@ async def test_a_switch_stops_its_tools_over_mcp_and_no_other(tool: Tool, app: A
 async def test_the_refusal_names_the_setting_to_every_caller(app: App) -> None:
     row = next(row for row in ENDPOINTS if row.stopped_by == "agents" and row.tool.scope == "read")
     app.rest = RestHandler(app.open_context, Authenticator(app.tokens, app.clock), Switches(frozenset({"agents"})))
-    reply = await app.ask(await app.token("ada", "read"), row.method, row.path, dict(row.given))
+    reply = await app.ask(await app.token("ada", "read"), row.method, row.path, dict(row.example))
     assert reply.status == 503
     assert "SYMBIONT_AGENTS" in told(reply)["detail"]
     assert "Retry-After" not in dict(reply.headers)

@@ -15,7 +15,7 @@ LARGEST_DELIVERY: Final = 64 * 1024 * 1024
 """Maximum bytes of the parameters of an operation that takes a delivery in base64."""
 
 
-def _decoded(value: Any) -> Any:
+def _decode_base64(value: Any) -> Any:
     try:
         return base64.b64decode(value, validate=True) if isinstance(value, str) else value
     except (binascii.Error, ValueError):
@@ -23,7 +23,7 @@ def _decoded(value: Any) -> Any:
 
 
 Text = Annotated[str, Field(min_length=1)]
-Body = Annotated[bytes, BeforeValidator(_decoded)]
+Body = Annotated[bytes, BeforeValidator(_decode_base64)]
 """Bytes, in base64."""
 When = Annotated[
     Annotated[str, Field(min_length=1)] | None,
@@ -37,7 +37,7 @@ def moment(text: str | None, name: str, clock: Clock) -> int | None:
     return None if text is None else round(read_moment(text, name, clock).timestamp() * 1000)
 
 
-def taken(source: object, *names: str) -> dict[str, Any]:
+def attributes(source: object, *names: str) -> dict[str, Any]:
     """Return attributes of `source` by their names."""
     return {name: getattr(source, name) for name in names}
 

@@ -46,7 +46,7 @@ _WORSE: tuple[Level, ...] = ("GREEN", "YELLOW", "RED")
 LITTLE_ROOM = 1024 * 1024 * 1024
 NO_ROOM = 64 * 1024 * 1024
 """Free bytes on a disk: below the first the check is YELLOW, below the second RED, as writes are about to fail."""
-_LISTED = 5
+_MOST_LISTED = 5
 """Maximum number of reasons in one check."""
 _FAILING_HOURS: Final = 24
 """Hours for which runs that failed in a row are reported."""
@@ -75,7 +75,7 @@ def checks_json(checks: list[Check]) -> dict[str, Any]:
     return {"status": worst, "ready": worst != "RED", "checks": [check._asdict() for check in checks]}
 
 
-def not_mounted(mounts: Mapping[str, MountedWebhook]) -> list[MountedWebhook]:
+def unmounted_webhooks(mounts: Mapping[str, MountedWebhook]) -> list[MountedWebhook]:
     """Return the webhooks that should be mounted and are not."""
     return [entry for entry in mounts.values() if entry.problem and entry.problem != SWITCHED_OFF]
 
@@ -91,7 +91,7 @@ async def _checks(context: AdminContext) -> AsyncIterator[Check]:
     yield _program(context)
     yield _secrets(context)
     if context.environment_notes:
-        yield Check("environment", "YELLOW", _listed("needs attention", context.environment_notes))
+        yield Check("environment", "YELLOW", _list_text("needs attention", context.environment_notes))
     yield _webhooks(context)
     for check in _switches(context):
         yield check
@@ -113,7 +113,7 @@ async def red_checks(context: AdminContext) -> list[Check]:
     checks = [*await _folders(context), await _master_key(context), _keys(context), await _tables(context)]
     checks += [check async for check in _memories(context)]
     checks += [check async for check in _contexts(context)]
-    checks += await _failing(context)
+    checks += await _failing_threads(context)
     return [check for check in checks if check.status == "RED"]
 
 
@@ -197,7 +197,7 @@ def _keys(context: AdminContext) -> Check:
         return Check("keys", "RED", f"{text} before the daemon stops, and put them back with `symbi key import FILE`")
     worn = [f"{key.key_id.hex()} was used {key.used:,} times" for key in keys.current if key.used >= ROTATED_AT]
     if worn:
-        return Check("keys", "YELLOW", f"{held}; {_listed(f'of {BOUND:,} uses that are safe', worn)}")
+        return Check("keys", "YELLOW", f"{held}; {_list_text(f'of {BOUND:,} uses that are safe', worn)}")
     work = resealing_json(context)
     if work is None:
         return Check("keys", "GREEN", held)
@@ -214,7 +214,7 @@ async def _tables(context: AdminContext) -> Check:
     if context.no_tables is not None:
         return Check("tables", "YELLOW", f"there are no SQL tables: {context.no_tables}")
     if context.sql is not None and (lost := await context.sql.lost()):
-        return Check("tables", "RED", _listed("missing; put back the files of users' tables", lost))
+        return Check("tables", "RED", _list_text("missing; put back the files of users' tables", lost))
     return Check("tables", "GREEN", "each user has SQL tables of their own")
 
 
@@ -236,14 +236,11 @@ def _secrets(context: AdminContext) -> Check:
     reasons = [(model.used, model.problems) for model in context.models]
     reasons += [(name in tools, server.missing) for name, server in context.servers.items()]
     needed, unused = ({each for used, lines in reasons if used is kind for each in lines} for kind in (True, False))
-    missing, kept = (
-        [each for each in context.missing_secrets if each in needed or each not in unused],
-        context.kept_secrets,
-    )
-    if missing:
-        return Check("secrets", "RED" if not_mounted(context.mounts) else "YELLOW", _listed("not resolved", missing))
-    if kept:
-        return Check("secrets", "YELLOW", _listed("could not be read again, so the last value is used", kept))
+    if missing := [each for each in context.missing_secrets if each in needed or each not in unused]:
+        level: Level = "RED" if unmounted_webhooks(context.mounts) else "YELLOW"
+        return Check("secrets", level, _list_text("not resolved", missing))
+    if kept := context.kept_secrets:
+        return Check("secrets", "YELLOW", _list_text("could not be read again, so the last value is used", kept))
     return Check("secrets", "GREEN", "all are resolved")
 
 
@@ -251,7 +248,11 @@ def _webhooks(context: AdminContext) -> Check:
     entries = context.mounts.values()
     mounted = _count(sum(entry.route is not None for entry in entries), "webhook")
     found: Sequence[tuple[Level, str, list[str]]] = (
-        ("RED", "not mounted", [f"{each.title or each.name}: {each.problem}" for each in not_mounted(context.mounts)]),
+        (
+            "RED",
+            "not mounted",
+            [f"{each.title or each.name}: {each.problem}" for each in unmounted_webhooks(context.mounts)],
+        ),
         (
             "YELLOW",
             "without one of its secrets",
@@ -259,7 +260,7 @@ def _webhooks(context: AdminContext) -> Check:
         ),
         ("YELLOW", "with an unusual secret", [f"{each.name}: {note}" for each in entries for note in each.notes]),
     )
-    listed = [(status, _listed(what, names)) for status, what, names in found if names]
+    listed = [(status, _list_text(what, names)) for status, what, names in found if names]
     status = listed[0][0] if listed else "GREEN"
     return Check("webhooks", status, "; ".join((f"{mounted} mounted", *(text for _, text in listed))))
 
@@ -308,7 +309,7 @@ async def _turns(context: AdminContext) -> list[Check]:
         for check, state, why in _PARKED:
             if parked := await run.count_parked(context.database, state):
                 checks.append(Check(check, "YELLOW", f"{_count(parked, 'run')} waiting {why}"))
-        checks += await _failing(context)
+        checks += await _failing_threads(context)
     if progress := _progress(reader.last["message"]):
         said = f"{_count(progress, 'message')} to agents"
         checks.append(
@@ -319,7 +320,7 @@ async def _turns(context: AdminContext) -> list[Check]:
     return checks
 
 
-async def _failing(context: AdminContext) -> list[Check]:
+async def _failing_threads(context: AdminContext) -> list[Check]:
     """Return a check for each thread whose newest runs failed. Raises `Unavailable`."""
     since = milliseconds(context.clock) - _FAILING_HOURS * 3_600_000
     return list(map(_failing_thread, await run.failing_threads(context.database, since)))
@@ -367,7 +368,7 @@ async def _store(name: str, memory: OpenMemory) -> Check:
         return Check(check, "RED", f"{memory.store.identity}: {error.line()}")
     errors = [_problem_text(each) for each in problems if each.severity == "error"]
     if errors:
-        return Check(check, "RED", _listed("nothing can be stored", errors))
+        return Check(check, "RED", _list_text("nothing can be stored", errors))
     where = "the database" if memory.folder is None else memory.folder
     kept = f"{memory.block.store.name} in {where}: {_count(stats.agents, 'agent')}, {format_size(stats.bytes)}"
     said = {each.file for each in stats.problems}
@@ -375,7 +376,7 @@ async def _store(name: str, memory: OpenMemory) -> Check:
     known = [_problem_text(each) for each in (*besides, *stats.problems)]
     warnings = list(dict.fromkeys([*known, *memory.unread, *memory.not_compacted]))
     if warnings:
-        return Check(check, "YELLOW", f"{kept}; {_listed('needs attention', warnings)}")
+        return Check(check, "YELLOW", f"{kept}; {_list_text('needs attention', warnings)}")
     remote = memory.block.store.options.get("remote")
     return Check(check, "GREEN", kept if remote is None else f"{kept}; copies go to {remote.name}")
 
@@ -438,7 +439,9 @@ async def _costs(context: AdminContext) -> Check | None:
             return None
     except Unavailable:
         return None
-    return Check("limits of costs", "YELLOW", _listed("models without prices are not called for some users", missing))
+    return Check(
+        "limits of costs", "YELLOW", _list_text("models without prices are not called for some users", missing)
+    )
 
 
 def _models_of(agent: Agent, models: Mapping[str, LanguageModel]) -> list[str]:
@@ -451,7 +454,7 @@ def _models_of(agent: Agent, models: Mapping[str, LanguageModel]) -> list[str]:
 
 async def model_checks(models: Sequence[ModelStatus]) -> list[Check]:
     """Return the readiness of language models. Takes `runtime.models.reachability.LOOK_SECONDS` at most."""
-    return await asyncio.gather(*map(_looked_at, models))
+    return await asyncio.gather(*map(_probe_model, models))
 
 
 def known_model_checks(models: Sequence[ModelStatus]) -> list[Check]:
@@ -459,7 +462,7 @@ def known_model_checks(models: Sequence[ModelStatus]) -> list[Check]:
     return [_model(model, model.client.known_problems if model.client and model.used else ()) for model in models]
 
 
-def models_available(models: Sequence[ModelStatus]) -> dict[str, float]:
+def model_availability(models: Sequence[ModelStatus]) -> dict[str, float]:
     """Return for each language model 1 if it can be asked, else 0, as its last calls and looks have shown it. What is
     RED in `known_model_checks` is 0; so is a model for which only a fallback answers."""
     clients = {model.name: model.client for model in models if model.used and (model.client or model.problems)}
@@ -468,7 +471,7 @@ def models_available(models: Sequence[ModelStatus]) -> dict[str, float]:
     }
 
 
-async def _looked_at(model: ModelStatus) -> Check:
+async def _probe_model(model: ModelStatus) -> Check:
     return _model(model, await model.client.problems() if model.client and model.used else ())
 
 
@@ -483,11 +486,11 @@ def _model(model: ModelStatus, problems: Sequence[Problem | None]) -> Check:
     if client is None:
         if not model.problems:
             return Check(check, "GREEN", "none")
-        return Check(check, missing, _listed("it cannot be used", model.problems) + concerned)
+        return Check(check, missing, _list_text("it cannot be used", model.problems) + concerned)
     shown = f"{client.name}, {client.model}"
     problem, *others = problems
     if problem is None and model.problems:
-        return Check(check, "YELLOW", f"{shown}; {_listed('needs attention', model.problems)}")
+        return Check(check, "YELLOW", f"{shown}; {_list_text('needs attention', model.problems)}")
     if problem is None:
         return Check(check, "GREEN", shown)
     said = f"{shown}: {problem.text}"
@@ -530,19 +533,19 @@ def _server(name: str, server: ProgramServer, patterns: Sequence[str]) -> Check:
         case "unapproved":
             return Check(check, "YELLOW", f"not approved, so it is not started: {approve} shows it")
         case "changed":
-            changed = _listed("changed since it was approved, so it is not started", server.differences)
+            changed = _list_text("changed since it was approved, so it is not started", server.differences)
             return Check(check, "YELLOW", f"{changed}; {approve} shows it")
         case "no secret":
-            return Check(check, "YELLOW", _listed("not started, without a secret", server.missing))
+            return Check(check, "YELLOW", _list_text("not started, without a secret", server.missing))
         case "away":
             problem = "" if server.connection is None else server.connection.problem or ""
             return Check(check, "YELLOW", f"away, calls of its {_count(len(tools), 'tool')} fail: {problem}")
         case "connecting":
             return Check(check, "GREEN", f"{_count(len(tools), 'tool')}; not connected yet")
     changes = [] if server.changes is None else server.changes.lines
-    said = [_listed(f"changed since they were approved, so not offered ({approve})", changes)] if changes else []
-    said += [_listed("not offered", server.refused)] if server.refused else []
-    said += [_listed("no tool matches", nothing)] if nothing else []
+    said = [_list_text(f"changed since they were approved, so not offered ({approve})", changes)] if changes else []
+    said += [_list_text("not offered", server.refused)] if server.refused else []
+    said += [_list_text("no tool matches", nothing)] if nothing else []
     return Check(check, "YELLOW" if said else "GREEN", "; ".join([_count(len(tools), "tool"), *said]))
 
 
@@ -563,7 +566,7 @@ async def _agent(context: AdminContext, agent: Agent) -> Check | None:
     size = f"about {first.context.tokens:,} of {first.budget.request:,} tokens before the first message"
     size += f"; {window_line(first.budget)}"
     if first.context.notes:
-        return Check(check, "YELLOW", f"{size}; {_listed('needs attention', first.context.notes)}")
+        return Check(check, "YELLOW", f"{size}; {_list_text('needs attention', first.context.notes)}")
     return Check(check, "GREEN", size)
 
 
@@ -580,10 +583,10 @@ async def _summaries(name: str, memory: OpenMemory) -> Check:
     return Check(check, level, f"built from sentences of the items: the model {model.name} does not answer")
 
 
-def _listed(what: str, lines: Sequence[str]) -> str:
-    more = len(lines) - _LISTED
+def _list_text(what: str, lines: Sequence[str]) -> str:
+    more = len(lines) - _MOST_LISTED
     rest = f"; and {more} more" if more > 0 else ""
-    return f"{what}: {'; '.join(lines[:_LISTED])}{rest}"
+    return f"{what}: {'; '.join(lines[:_MOST_LISTED])}{rest}"
 
 
 def _count(number: int, noun: str) -> str:

@@ -59,7 +59,7 @@ async def secret_rotate(
         raise unknown_name("webhook", name, context.mounts)
     if entry.declared is None:
         raise UsageError(f"the secret of {name} is rotated by webhook_rotate_secret")
-    kept = _generated(entry.declared)
+    kept = _generated_name(entry.declared)
     done = await generated.rotate(kept, context.secrets, overlap_ms)
     if done is None:
         raise UsageError(f"the secret {kept} was never generated", hint="it is generated when the webhook is loaded")
@@ -73,7 +73,7 @@ async def secret_rotate(
     }
 
 
-def _generated(block: Webhook) -> str:
+def _generated_name(block: Webhook) -> str:
     """Return the name of the generated secret that the webhook's senders sign with. Raises UsageError with the next
     step."""
     if not block.secret:

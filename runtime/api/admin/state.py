@@ -28,7 +28,7 @@ Event: TypeAlias = Mapping[str, Any]
 """What happened while an operation runs, as JSON. `event` names it."""
 
 
-def _untold(_event: Event) -> None:
+def _ignore_event(_event: Event) -> None:
     pass
 
 
@@ -89,10 +89,10 @@ class AdminContext(Context):
     """The reasons why secrets could not be resolved, one line each."""
     kept_secrets: Sequence[str]
     """The reasons why secrets could not be read again and keep their last value, one line each."""
-    tell: Callable[[Event], None] = _untold
+    tell: Callable[[Event], None] = _ignore_event
     """Sends an event to the command that waits for the operation, if it takes events."""
 
-    def shown(
+    def shown_state(
         self, state: str | None, error: str | None = None, run_state: str | None = None
     ) -> tuple[str | None, str | None]:
         """Return the state of a turn or run, and the error beside it, as a person sees them: what waits because no

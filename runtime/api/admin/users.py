@@ -12,9 +12,9 @@ import structlog
 from pydantic import Field
 from sqlalchemy import Connection
 
-from runtime.api.admin.keys.keys import exported_json
+from runtime.api.admin.keys.keys import last_export_json
 from runtime.api.admin.operation import operation
-from runtime.api.admin.parameters import Text, taken, time_json
+from runtime.api.admin.parameters import Text, attributes, time_json
 from runtime.api.admin.state import AdminContext
 from runtime.api.admin.user_removal import ErasureResult, erase, remove_rows
 from runtime.clock import milliseconds
@@ -52,8 +52,8 @@ async def user_list(context: AdminContext) -> dict[str, Any]:
     def more(user_id: str) -> dict[str, Any]:
         own = settings.get(user_id, UserSettings())
         return {
-            "limits": {name: _shown(name, getattr(own, name)) for name in LIMITS},
-            **_stored_json(context, own, stored.get(user_id, StorageUsage())),
+            "limits": {name: _limit_json(name, getattr(own, name)) for name in LIMITS},
+            **_storage_json(context, own, stored.get(user_id, StorageUsage())),
         }
 
     return {"users": [{**row, "created_at": time_json(row["created_at"]), **more(row["id"])} for row in found]}
@@ -62,7 +62,7 @@ async def user_list(context: AdminContext) -> dict[str, Any]:
 @operation()
 async def user_show(context: AdminContext, name: Text) -> dict[str, Any]:
     """Return the user `name` with its limits: `set` for it alone, `most` as they hold, and how much is used."""
-    return await _with_limits(context, await users.find(context.database, name))
+    return await _user_json(context, await users.find(context.database, name))
 
 
 @operation(changes=True, repeatable=True)
@@ -106,7 +106,7 @@ async def user_set(
     await context.user_settings.change(user_id, changes, follow)
     context.on_queued()
     log.info("user_settings_changed", user_id=user_id, **changes)
-    return await _with_limits(context, user_id)
+    return await _user_json(context, user_id)
 
 
 def _limit(name: LimitName, given: str) -> int | None:
@@ -135,7 +135,7 @@ _READ: Final[Mapping[str, Callable[[str], int | str]]] = {
 """Settings that are no limits of agents, and what reads each."""
 
 
-async def _with_limits(context: AdminContext, user_id: str) -> dict[str, Any]:
+async def _user_json(context: AdminContext, user_id: str) -> dict[str, Any]:
     known = await users.overview(context.database, milliseconds(context.clock))
     row = next((each for each in known if each["id"] == user_id), None)
     if row is None:
@@ -149,12 +149,12 @@ async def _with_limits(context: AdminContext, user_id: str) -> dict[str, Any]:
         **row,
         "created_at": time_json(row["created_at"]),
         "limits": {
-            name: {"set": _shown(name, getattr(own, name)), "most": _shown(name, getattr(limits, name))}
+            name: {"set": _limit_json(name, getattr(own, name)), "most": _limit_json(name, getattr(limits, name))}
             for name in LIMITS
         },
         "used": {"tokens": state.used.tokens, "cost": state.used.cost / NANO, "runs": state.runs},
         "reserved": {"tokens": state.reserved.tokens, "cost": state.reserved.cost / NANO},
-        **_stored_json(context, own, await _measured(context, user_id)),
+        **_storage_json(context, own, await _storage_usage(context, user_id)),
     }
 
 
@@ -163,14 +163,14 @@ def _storage(context: AdminContext) -> UserStorage:
     return context.storage
 
 
-async def _measured(context: AdminContext, user_id: str) -> StorageUsage:
+async def _storage_usage(context: AdminContext, user_id: str) -> StorageUsage:
     """Return what a user has stored; with a daemon, whose memories are all open, without texts that were deleted."""
     if context.texts is not None and context.cancel_run is not None:
         await context.texts.measure(user_id, context.memories)
     return await _storage(context).stored(user_id)
 
 
-def _stored_json(context: AdminContext, own: UserSettings, stored: StorageUsage) -> dict[str, Any]:
+def _storage_json(context: AdminContext, own: UserSettings, stored: StorageUsage) -> dict[str, Any]:
     """Return the tier of a user, `set` for it alone and as it holds, and of its storage what is used; and the time
     zone."""
     storage = _storage(context)
@@ -180,7 +180,7 @@ def _stored_json(context: AdminContext, own: UserSettings, stored: StorageUsage)
         "storage": {
             "set": own.storage,
             "most": {"tables": quota.tables, "rows": quota.rows, "bytes": quota.storage, "texts": quota.texts},
-            **taken(stored, "tables", "table_bytes", "kv_bytes", "text_bytes"),
+            **attributes(stored, "tables", "table_bytes", "kv_bytes", "text_bytes"),
             "used_percent": used_percent(stored, quota),
             "created_at": time_json(stored.created_at),
             "accessed_at": time_json(stored.accessed_at),
@@ -189,7 +189,7 @@ def _stored_json(context: AdminContext, own: UserSettings, stored: StorageUsage)
     }
 
 
-def _shown(name: LimitName, limit: int | None) -> float | str | None:
+def _limit_json(name: LimitName, limit: int | None) -> float | str | None:
     """Return a limit as JSON: a number, US dollars for costs; `none` for a user without one."""
     if limit is None:
         return None
@@ -237,6 +237,6 @@ async def user_remove(
         "tokens": tokens,
         "webhooks": webhooks,
         "kept": keep,
-        **taken(erased, "items", "tables", "rows", "problems"),
-        "exported": exported_json(context),
+        **attributes(erased, "items", "tables", "rows", "problems"),
+        "exported": last_export_json(context),
     }

@@ -55,7 +55,7 @@ class Endpoint:
         return AGENTS if self.path.startswith(_OF_AGENTS) else self.tool.stopped_by
 
     @property
-    def given(self) -> Mapping[str, Any]:
+    def example(self) -> Mapping[str, Any]:
         """Example parameters, without those in the path, if the tool has an example."""
         return {name: value for name, value in (self.tool.example or {}).items() if name in self.others}
 
@@ -239,7 +239,7 @@ _TREE: Final = _tree(ENDPOINTS)
 _MAIN_AGENT: Final = ["", "v1", "agent"]
 
 
-def matching(path: str) -> dict[str, tuple[Endpoint, dict[str, str]]]:
+def endpoints_at(path: str) -> dict[str, tuple[Endpoint, dict[str, str]]]:
     """Return the endpoints of a request's path by method, each with the parameters in it as sent. `/v1/agent/…` is
     `/v1/agents/{agent}/…` without the parameter `agent`: the main agent."""
     segments: list[str | None] = list(path.split("/"))

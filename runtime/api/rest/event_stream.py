@@ -40,12 +40,12 @@ class ServerSentEvent(NamedTuple):
 def accepts_events(accept: str | None) -> bool:
     """Return True if the header `Accept` names the type of event streams, and does not prefer JSON by its weights
     (RFC 9110, section 12.5.1)."""
-    weights = dict(map(_weighted, (accept or "").split(",")))
+    weights = dict(map(_media_weight, (accept or "").split(",")))
     json_weight = next((weights[each] for each in _JSON if each in weights), 0.0)
     return 0 < weights.get(CONTENT_TYPE, 0.0) >= json_weight
 
 
-def _weighted(media_range: str) -> tuple[str, float]:
+def _media_weight(media_range: str) -> tuple[str, float]:
     weight = _WEIGHT.search(media_range)
     return media_range.partition(";")[0].strip().lower(), 1.0 if weight is None else float(weight[1])
 

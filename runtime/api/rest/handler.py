@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from runtime.api.rest.agent_streams import HEARTBEAT_SECONDS, AgentStreams, StreamOptions
 from runtime.api.rest.authentication import Authenticator
-from runtime.api.rest.endpoints import DELTAS, Endpoint, matching, resource_path
+from runtime.api.rest.endpoints import DELTAS, Endpoint, endpoints_at, resource_path
 from runtime.api.rest.event_stream import CONTENT_TYPE as EVENTS
 from runtime.api.rest.event_stream import accepts_events, error_event, progress_events
 from runtime.api.rest.input_parsing import read_object, read_query, take_flag
@@ -44,7 +44,7 @@ _OF_OPENAI: Final = re.compile(
     "models|moderations|realtime|responses|threads|uploads|vector_stores|videos)(?:/|$)"
 )
 """Paths of OpenAI's APIs. Its clients read errors in its form only."""
-_INSTEAD: Final = "an agent answers at POST /v1/agents/{agent}/chat"
+_CHAT_HINT: Final = "an agent answers at POST /v1/agents/{agent}/chat"
 
 # Answers contain secrets and data of one caller; none is a page.
 _HEADERS = (("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"))
@@ -98,51 +98,50 @@ class RestHandler:
         """Answer `call`; raises nothing unless the request is cancelled."""
         try:
             return await self._answer(call)
-        except Problem as problem:
-            refused = problem
+        except Problem as error:
+            problem = error
         except SymbiontError as error:
-            refused = _problem(error, call)
+            problem = _problem(error, call)
         except Exception:
             log.exception("request_failed", method=call.method, path=call.path)
-            refused = Problem("internal", "see the daemon's log")
-        body = refused.openai_body() if _OF_OPENAI.match(call.path) else refused.body()
-        return ApiResponse(refused.status, CONTENT_TYPE, body, _HEADERS + refused.headers)
+            problem = Problem("internal", "see the daemon's log")
+        body = problem.openai_body() if _OF_OPENAI.match(call.path) else problem.body()
+        return ApiResponse(problem.status, CONTENT_TYPE, body, _HEADERS + problem.headers)
 
     async def _answer(self, call: ApiRequest) -> ApiResponse:
         caller = await self._caller(call)
         if call.path == DESCRIPTION and call.method in {"GET", "HEAD"}:
             caller.need("read")
             return ApiResponse(200, "application/json", describe(), _HEADERS)
-        if (path := resource_path(call.path)) is not None:
-            return await self._read(call, path, caller)
-        endpoint, in_path = _find(call)
+        tool: Tool | None = None
         try:
-            endpoint.tool.permit(caller)
+            if (path := resource_path(call.path)) is not None:
+                return await self._read_resource(call, path, caller)
+            endpoint, in_path = _find(call)
+            tool = endpoint.tool
+            tool.permit(caller)
             self._switches.need(endpoint.stopped_by)
             if self._streams is not None and endpoint.follow is not None:
-                return await self._followed(call, endpoint, caller, in_path, self._streams)
-            given = await _given(self._bounded(call, caller), endpoint, in_path)
-            if endpoint.tool.long and call.method != "HEAD" and accepts_events(call.accept):
+                return await self._call_and_follow(call, endpoint, caller, in_path, self._streams)
+            given = await _read_parameters(self._with_body_limit(call, caller), endpoint, in_path)
+            if tool.long and call.method != "HEAD" and accepts_events(call.accept):
                 events = self._events(call, endpoint, caller, given)
                 await anext(events)
                 return ApiResponse(200, EVENTS, b"", _HEADERS, events)
             return await self._call(endpoint, caller, given)
         except SymbiontError as error:
-            raise _problem(error, call, endpoint.tool, caller) from error
+            raise _problem(error, call, tool, caller) from error
 
     async def _caller(self, call: ApiRequest) -> Caller:
         return replace(await self._bearer.caller(call.authorization, call.source), via="api")
 
-    async def _read(self, call: ApiRequest, path: str, caller: Caller) -> ApiResponse:
+    async def _read_resource(self, call: ApiRequest, path: str, caller: Caller) -> ApiResponse:
         if call.method not in {"GET", "HEAD"}:
-            raise _not_allowed({"GET"})
+            raise _method_not_allowed({"GET"})
         if call.query:
             raise Problem("malformed", "this resource has no query parameters")
-        try:
-            async with self._open_context(caller, no_progress) as context:
-                result = await resources.read(context, path)
-        except SymbiontError as error:
-            raise _problem(error, call, None, caller) from error
+        async with self._open_context(caller, no_progress) as context:
+            result = await resources.read(context, path)
         return ApiResponse(200, "application/json", result.model_dump_json().encode(), _HEADERS)
 
     async def _call(self, endpoint: Endpoint, caller: Caller, given: Mapping[str, Any]) -> ApiResponse:
@@ -157,13 +156,13 @@ class RestHandler:
         async with self._open_context(caller, no_progress) as context:
             return await ALL_TOOLS.call(endpoint.tool.name, context, given)
 
-    async def _followed(
+    async def _call_and_follow(
         self, call: ApiRequest, endpoint: Endpoint, caller: Caller, in_path: Mapping[str, str], streams: AgentStreams
     ) -> ApiResponse:
         """Answer a call whose result is followed: JSON, or a stream that begins after the call."""
         assert endpoint.follow is not None
         query, deltas = take_flag(call.query, DELTAS)
-        given = await _given(self._bounded(call, caller)._replace(query=query), endpoint, in_path)
+        given = await _read_parameters(self._with_body_limit(call, caller)._replace(query=query), endpoint, in_path)
         with ExitStack() as stack:
             stack.enter_context(streams.place(caller))
             if call.method == "HEAD" or not accepts_events(call.accept):
@@ -176,17 +175,12 @@ class RestHandler:
                 # A browser connects again after any other answer (WHATWG HTML, section 9.2.3).
                 return ApiResponse(204, None, b"", _HEADERS)
             chunks = streams.events(caller.user_id, target, options, self._is_allowed(call, caller))
-            events = _placed(chunks, stack.pop_all())
-            try:
-                # The place is given back by the generator once it has begun.
-                await anext(events)
-            except BaseException:
-                await events.aclose()
-                raise
+            events = _chunks_in_place(chunks, stack.pop_all())
+            await anext(events)
             headers = _HEADERS + _location(endpoint, result)
             return ApiResponse(200, EVENTS, b"", headers, events, HEARTBEAT_SECONDS)
 
-    def _bounded(self, call: ApiRequest, caller: Caller) -> ApiRequest:
+    def _with_body_limit(self, call: ApiRequest, caller: Caller) -> ApiRequest:
         """Return the request with a limit on the bodies that its token sends at the same time."""
         token = caller.token_id or ""
 
@@ -206,13 +200,13 @@ class RestHandler:
     def _is_allowed(self, call: ApiRequest, caller: Caller) -> Callable[[], Awaitable[bool]]:
         """Return the function that tells whether a stream may go on: its token is valid, and the scopes are the same.
         It is looked up once in `TOKEN_SECONDS`."""
-        looked = asyncio.get_running_loop().time()
+        checked_at = asyncio.get_running_loop().time()
 
         async def is_allowed() -> bool:
-            nonlocal looked
-            if (now := asyncio.get_running_loop().time()) - looked < TOKEN_SECONDS:
+            nonlocal checked_at
+            if (now := asyncio.get_running_loop().time()) - checked_at < TOKEN_SECONDS:
                 return True
-            looked = now
+            checked_at = now
             try:
                 return await self._caller(call) == caller
             except Problem:
@@ -244,7 +238,7 @@ class RestHandler:
                 yield error_event(_problem(error, call, endpoint.tool, caller))
 
 
-async def _placed(chunks: AsyncGenerator[bytes], place: ExitStack) -> AsyncGenerator[bytes]:
+async def _chunks_in_place(chunks: AsyncGenerator[bytes], place: ExitStack) -> AsyncGenerator[bytes]:
     """Yield an empty chunk, then `chunks`; leave `place` at the end."""
     with place:
         async with aclosing(chunks):
@@ -264,19 +258,19 @@ def _location(endpoint: Endpoint, result: BaseModel) -> tuple[tuple[str, str], .
 
 def _find(call: ApiRequest) -> tuple[Endpoint, dict[str, str]]:
     """Return the endpoint and the ids in its path. Raises Problem."""
-    method, rows = "GET" if call.method == "HEAD" else call.method, matching(call.path)
+    method, rows = "GET" if call.method == "HEAD" else call.method, endpoints_at(call.path)
     if method in rows:
         row, sent = rows[method]
-        return row, {name: _decoded(name, text) for name, text in sent.items()}
+        return row, {name: _decode_parameter(name, text) for name, text in sent.items()}
     if rows or call.path == DESCRIPTION:
-        raise _not_allowed({*rows} or {"GET"})
+        raise _method_not_allowed({*rows} or {"GET"})
     hint = f"{DESCRIPTION} describes the existing ones"
     if _OF_OPENAI.match(call.path):
-        hint = f"{_INSTEAD}; {hint}"
+        hint = f"{_CHAT_HINT}; {hint}"
     raise Problem("not_found", "there is no such resource", hint=hint)
 
 
-def _decoded(name: str, text: str) -> str:
+def _decode_parameter(name: str, text: str) -> str:
     """Return the percent-encoded text of a parameter in a path. Ids and names of the program have nothing to decode."""
     try:
         return unquote(text, errors="strict")
@@ -284,7 +278,7 @@ def _decoded(name: str, text: str) -> str:
         raise Problem("malformed", f"{name} in the path is not percent-encoded UTF-8") from None
 
 
-def _not_allowed(allowed: set[str]) -> Problem:
+def _method_not_allowed(allowed: set[str]) -> Problem:
     methods = ", ".join(sorted(allowed | {"HEAD"} if "GET" in allowed else allowed))
     return Problem("method_not_allowed", f"here are {methods}", headers=(("Allow", methods),))
 
@@ -297,7 +291,7 @@ def _problem(error: SymbiontError, call: ApiRequest, tool: Tool | None = None, c
     return problem
 
 
-async def _given(call: ApiRequest, endpoint: Endpoint, in_path: Mapping[str, str]) -> dict[str, Any]:
+async def _read_parameters(call: ApiRequest, endpoint: Endpoint, in_path: Mapping[str, str]) -> dict[str, Any]:
     """Return the tool's parameters, each from its place. Raises Problem."""
     if endpoint.body:
         if call.query:

@@ -30,7 +30,7 @@ _EVENTS = {
     }
 }
 
-_WATCHED = {
+_FOLLOWED_EVENTS = {
     "schema": {
         "type": "string",
         "description": "With `Accept: text/event-stream`: the events of the run until it ends, or of all runs. Each "
@@ -59,7 +59,7 @@ _TAGS: Final = [
     {"name": _BY_NAME, "description": "Every tool by its name."},
 ]
 _DEFAULT: Final = re.compile(r"; the default is [^.]*")
-_WATCHING = [
+_FOLLOW_PARAMETERS = [
     {
         "name": "deltas",
         "in": "query",
@@ -98,7 +98,7 @@ def describe() -> bytes:
     results = dict.fromkeys(row.tool.result for row in endpoints if row.status != 204)
     results |= dict.fromkeys(each.result for each in RESOURCES.values())
     _, shared = models_json_schema([(model, "serialization") for model in results], ref_template=f"{_SCHEMAS}{{model}}")
-    paths: dict[str, Any] = {f"{VERSION}{each.path}": {"get": _reading(each)} for each in RESOURCES.values()}
+    paths: dict[str, Any] = {f"{VERSION}{each.path}": {"get": _resource_operation(each)} for each in RESOURCES.values()}
     for row in endpoints:
         paths.setdefault(row.path, {})[row.method.lower()] = _operation(row)
     paths[_CALL_TOOL] = {"post": _call_tool()}
@@ -119,13 +119,13 @@ def describe() -> bytes:
     return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def _reading(row: Resource) -> dict[str, Any]:
+def _resource_operation(row: Resource) -> dict[str, Any]:
     return {
         "operationId": "read_" + re.sub(r"\W+", "_", row.path).strip("_"),
         "tags": [GROUP],
         "summary": row.title,
         "description": f"{row.doc}\n\nNeeds the scope `read`; group `{GROUP}`.",
-        "responses": _good(row.result) | _problems(body=False),
+        "responses": _success(row.result) | _problems(body=False),
     } | ({"parameters": [_in_path(name, {"type": "string"}) for name in row.parameters]} if row.parameters else {})
 
 
@@ -166,7 +166,7 @@ def _operation(row: Endpoint) -> dict[str, Any]:
         if name in row.in_path or (name in row.others and not row.body)
     ]
     if row.follow is not None:
-        parameters += _WATCHING
+        parameters += _FOLLOW_PARAMETERS
     operation: dict[str, Any] = {
         "operationId": row.name,
         "tags": [row.tool.group],
@@ -202,16 +202,16 @@ def _body(row: Endpoint, schema: Mapping[str, Any]) -> dict[str, Any]:
     } | ({"required": required} if required else {})
     if row.method == "PATCH":
         content["minProperties"] = 1
-    media = {"schema": content} | ({"example": dict(row.given)} if row.given else {})
+    media = {"schema": content} | ({"example": dict(row.example)} if row.example else {})
     return {"required": bool(required) or row.method == "PATCH", "content": {_JSON: media}}
 
 
 def _responses(row: Endpoint) -> dict[str, Any]:
-    good = _good(None if row.status == 204 else row.tool.result, row.status)
+    good = _success(None if row.status == 204 else row.tool.result, row.status)
     if row.unfinished:
         good["202"] = {**good["200"], "description": "The run goes on; `ended` is null."}
     if row.follow is not None:
-        good[str(row.status)]["content"][EVENTS] = dict(_WATCHED)
+        good[str(row.status)]["content"][EVENTS] = dict(_FOLLOWED_EVENTS)
     elif row.tool.long:
         good[str(row.status)]["content"][EVENTS] = dict(_EVENTS)
     if row.follow is follow_run:
@@ -223,7 +223,7 @@ def _responses(row: Endpoint) -> dict[str, Any]:
     return good | _problems(body=row.body)
 
 
-def _good(result: type[BaseModel] | None, status: int = 200) -> dict[str, Any]:
+def _success(result: type[BaseModel] | None, status: int = 200) -> dict[str, Any]:
     if result is None:
         return {str(status): {"description": "Done."}}
     schema = {"$ref": f"{_SCHEMAS}{_name(result)}"}

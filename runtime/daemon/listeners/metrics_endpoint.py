@@ -6,7 +6,7 @@ import asyncio
 
 from aiohttp import web
 
-from runtime.api.admin.readiness import not_mounted
+from runtime.api.admin.readiness import unmounted_webhooks
 from runtime.api.rest.authentication import Authenticator
 from runtime.api.rest.problem import Problem, problem_of
 from runtime.daemon.listeners.origin_check import problem_response
@@ -94,4 +94,4 @@ def _connect(app: App, backlog: BacklogReader) -> None:
 
 
 def _webhooks(app: App) -> dict[str, float]:
-    return {"mounted": len(app.table), "not_mounted": len(not_mounted(app.mounts))}
+    return {"mounted": len(app.table), "not_mounted": len(unmounted_webhooks(app.mounts))}

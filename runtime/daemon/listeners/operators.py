@@ -14,7 +14,7 @@ from aiohttp.typedefs import Handler
 
 from runtime.api.admin.operations import AdminCall, error_json
 from runtime.api.admin.protocol import CLIENT_HEADER, LINES, ROOT_HEADER
-from runtime.api.admin.readiness import known_model_checks, not_mounted, server_checks
+from runtime.api.admin.readiness import known_model_checks, server_checks, unmounted_webhooks
 from runtime.api.admin.state import Event
 from runtime.api.rest.authentication import Authenticator
 from runtime.api.rest.endpoints import UNVERSIONED
@@ -183,7 +183,7 @@ def readiness(app: App, serving: bool) -> dict[str, Any]:
         "webhooks": len(app.table),
         "not_mounted": [
             {"webhook": entry.name, "reason": entry.problem, "declared": entry.origin}
-            for entry in not_mounted(app.mounts)
+            for entry in unmounted_webhooks(app.mounts)
         ],
         "storage": app.storage_problem or "ok",
         "removed": list(app.removed),

@@ -19,7 +19,7 @@ from dslc import files
 from dslc.blocks.agent import Agent
 from dslc.program import BLOCK_FIELDS, Program
 from dslc.source import Source
-from runtime.api.admin.readiness import Check, models_available
+from runtime.api.admin.readiness import Check, model_availability
 from runtime.api.admin.state import AdminContext, ModelStatus
 from runtime.clock import SYSTEM, Clock
 from runtime.daemon.opening.memories import MemoryOpener
@@ -116,7 +116,7 @@ class App:
     def _models_available(self) -> dict[str, float]:
         """Return the lower value for a model whose calls fail, or that readiness shows so."""
         called = self.state.pools.calls.services.available()
-        seen = models_available(self.models)
+        seen = model_availability(self.models)
         return {name: min(called.get(name, 1), seen.get(name, 1)) for name in called | seen}
 
     @classmethod

@@ -12,7 +12,7 @@ from uuid import UUID
 import pytest
 from jsonschema import Draft202012Validator
 
-from runtime.api.rest.endpoints import ENDPOINTS, Endpoint, matching
+from runtime.api.rest.endpoints import ENDPOINTS, Endpoint, endpoints_at
 from runtime.api.rest.handler import ApiResponse
 from runtime.api.rest.openapi import describe
 from runtime.tools.toolset import ALL_TOOLS
@@ -51,12 +51,12 @@ def test_each_route_is_there_for_the_main_agent_and_by_name() -> None:
         assert row.in_path[0] == "agent"
         given = {name: (row.tool.example or {}).get(name, EXAMPLES.get(name)) for name in row.in_path}
         path = row.path.format_map(given)
-        assert matching(path)[row.method] == (row, given)
-        main = matching(path.replace(f"/v1/agents/{given['agent']}", "/v1/agent"))[row.method]
+        assert endpoints_at(path)[row.method] == (row, given)
+        main = endpoints_at(path.replace(f"/v1/agents/{given['agent']}", "/v1/agent"))[row.method]
         assert main == (row, {name: value for name, value in given.items() if name != "agent"})
     assert {row.path for row in OF_AGENTS} >= {f"/v1/agents/{{agent}}/{each}" for each in ("config", "context", "chat")}
     for path in ("/v1/agent", "/v1/agent/", "/v1/agents//config", "/v1/agents/a/b/config", "/v1/agent/config/"):
-        assert matching(path) == {}
+        assert endpoints_at(path) == {}
 
 
 def sent(row: Endpoint, ids: dict[str, str]) -> tuple[str, str, Any]:

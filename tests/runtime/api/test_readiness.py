@@ -14,7 +14,7 @@ from dslc.blocks.memory import Memory, Summarize
 from dslc.blocks.variant import Variant
 from dslc.program import Program
 from runtime import extras
-from runtime.api.admin.readiness import LITTLE_ROOM, NO_ROOM, models_available, readiness
+from runtime.api.admin.readiness import LITTLE_ROOM, NO_ROOM, model_availability, readiness
 from runtime.api.admin.state import AdminContext, ModelStatus
 from runtime.clock import Clock
 from runtime.database.connection import Database
@@ -266,7 +266,7 @@ async def test_each_model_is_shown_with_what_keeps_it_from_being_used(app: Looke
         app.missing_secrets = ["KEY is not set"]
         assert await app.row("model idle") == ("GREEN", "not checked: no enabled agent uses it")
         assert await app.row("secrets") == ("YELLOW", "not resolved: KEY is not set")
-        assert models_available(app.models) == {"quick": 1, "halved": 1, "gone": 0, "keyless": 0}
+        assert model_availability(app.models) == {"quick": 1, "halved": 1, "gone": 0, "keyless": 0}
         for client in (there, away):
             await client.close()
 

@@ -170,7 +170,7 @@ def _bodies(send: Callable[[str, bytes], object], endpoint: Endpoint) -> Iterato
 
 
 def _parameters(send: Callable[[str, bytes], object], endpoint: Endpoint) -> Iterator[Sent]:
-    for name, body in worst_parameters(endpoint.tool, endpoint.given):
+    for name, body in worst_parameters(endpoint.tool, endpoint.example):
         yield name, partial(send, path_of(endpoint), body)
 
 

@@ -91,7 +91,7 @@ async def chat_send(
     run_id = await services.inputs.send(there.user_id, talking.name, there.id, message, SCOPES)
     context.on_queued()
     context.tell({"event": "sent", "run": run_id, "thread": there.id})
-    return await _followed(context, there, Target(run_id, is_new=True), patience, decides=decides)
+    return await _follow_run(context, there, Target(run_id, is_new=True), patience, decides=decides)
 
 
 @operation()
@@ -112,7 +112,7 @@ async def chat_follow(
     """
     there = await own_thread(context, thread, None, None)
     await named_run(context.database, run, there.user_id)
-    return await _followed(context, there, Target(run, after=after), patience, decides=decides)
+    return await _follow_run(context, there, Target(run, after=after), patience, decides=decides)
 
 
 def no_daemon() -> SymbiontError:
@@ -125,7 +125,7 @@ def _is_of_a_person(message: Message) -> bool:
     return message.role == "user" and all(isinstance(part, TextPart) for part in message.parts)
 
 
-async def _followed(
+async def _follow_run(
     context: AdminContext, thread: Thread, target: Target, patience: int, *, decides: bool
 ) -> dict[str, Any]:
     """Follow a run until it has ended or the patience is over, and return its answer."""
@@ -141,7 +141,7 @@ async def _followed(
                 away_since = away_since if event.name in (TYPING, NOTE) else None
             if follower.run is None:
                 continue
-            run = _shown(context, follower.run)
+            run = _with_shown_state(context, follower.run)
             waits = run.behind or run.state
             if waits == SWITCHED_OFF or (patience and _needs_person(waits, decides=decides)):
                 break
@@ -152,7 +152,7 @@ async def _followed(
                 if 0 < patience <= now - away_since:
                     break
     found, turn = await answer_of(context, target.run_id, thread.user_id)
-    run = _shown(context, found)
+    run = _with_shown_state(context, found)
     if away is not None and away_since is not None and not run.is_over:
         # It is tried again and again, and may be running at this moment.
         run = run._replace(state=away.state, error=away.error)
@@ -165,7 +165,7 @@ def _needs_person(waits: str, *, decides: bool) -> bool:
     return waits == BUDGET_EXCEEDED or (waits == AWAITING and not decides)
 
 
-def _shown(context: AdminContext, run: AnsweredRun) -> AnsweredRun:
-    """Return the run as a person sees it, see `AdminContext.shown`."""
-    shown, error = context.shown(run.turn, run.error)
+def _with_shown_state(context: AdminContext, run: AnsweredRun) -> AnsweredRun:
+    """Return the run as a person sees it, see `AdminContext.shown_state`."""
+    shown, error = context.shown_state(run.turn, run.error)
     return run._replace(state=shown, error=error) if shown == SWITCHED_OFF else run

@@ -52,7 +52,7 @@ async def mcp_server_show(context: AdminContext, server: Text) -> dict[str, Any]
         "login": _has_login(found.block),
         "approved_at": None if found.approval is None else time_json(found.approval.at),
         "tools": [_tool(found, tool) for tool in found.offered],
-        "not_offered": _not_offered(found),
+        "not_offered": _tools_not_offered(found),
     }
 
 
@@ -60,7 +60,7 @@ async def mcp_server_show(context: AdminContext, server: Text) -> dict[str, Any]
 async def mcp_server_inspect(context: AdminContext, server: Text, digest: Text) -> dict[str, Any]:
     """Start or call the server `server` and return its tools, to be approved. `digest`: of the block that the person
     has seen. Raises Conflict if it is another one now, ServerAway."""
-    found, facts = _seen(context, server, digest)
+    found, facts = _unchanged_server(context, server, digest)
     listed = await _with_session(context, found, lambda session: session.tools())
     context.registry.inspected[server] = (facts, listed.tools)
     before = () if found.approval is None else found.approval.tools
@@ -99,10 +99,10 @@ async def mcp_server_test(context: AdminContext, server: Text) -> dict[str, Any]
         raise UsageError(f"{server} {what}", hint=f"symbi mcp-server approve {server}")
     began = time.monotonic()
 
-    async def looked(session: Session) -> tuple[str, ToolListing]:
+    async def name_and_tools(session: Session) -> tuple[str, ToolListing]:
         return session.shown, await session.tools()
 
-    shown, listed = await _with_session(context, found, looked)
+    shown, listed = await _with_session(context, found, name_and_tools)
     seconds = round(time.monotonic() - began, 3)
     changes = compared(found.approval.tools, listed.tools)
     return {
@@ -124,14 +124,14 @@ async def mcp_server_login_begin(
     from runtime.tool_servers.login import LoginAttempt
     from runtime.tool_servers.session import Session
 
-    found, _ = _seen(context, server, digest)
+    found, _ = _unchanged_server(context, server, digest)
     block, place = found.block, found.address
     if block.url is None or not _has_login(block):
         raise UsageError(f"{block.name} has no login", hint="only a server with `url` and without `token` has one")
     if not redirect_uri.startswith("http://127.0.0.1:"):
         raise UsageError("the browser can only come back to this machine")
     if place is None:
-        raise _secretless(found)
+        raise _missing_secrets_error(found)
     if (before := context.registry.attempts.pop(block.name, None)) is not None:
         await before.close()
     attempt = context.registry.attempts[block.name] = LoginAttempt(
@@ -140,9 +140,7 @@ async def mcp_server_login_begin(
     seconds = block.start_timeout.total_seconds()
 
     def use(auth: Any) -> Any:
-        return Session.open(
-            place, seconds=seconds, auth=auth, on_end=_nothing, on_change=lambda: None, on_line=_nothing
-        )
+        return Session.open(place, seconds=seconds, auth=auth, on_end=_ignore, on_change=lambda: None, on_line=_ignore)
 
     return {"server": server, "address": await attempt.begin(use)}
 
@@ -168,7 +166,7 @@ def _has_login(block: McpServer) -> bool:
     return block.url is not None and block.token is None
 
 
-def _nothing(_text: str) -> None:
+def _ignore(_text: str) -> None:
     pass
 
 
@@ -180,7 +178,7 @@ def _server(context: AdminContext, name: str) -> ProgramServer:
     return found
 
 
-def _seen(context: AdminContext, name: str, digest: str) -> tuple[ProgramServer, Facts]:
+def _unchanged_server(context: AdminContext, name: str, digest: str) -> tuple[ProgramServer, Facts]:
     """Return the server called `name`, and what is approved of its block. Raises Conflict if this is not what the
     person has seen, which `digest` identifies."""
     server = _server(context, name)
@@ -197,7 +195,7 @@ async def _with_session(
     from runtime.tool_servers.session import broken
 
     if server.address is None:
-        raise _secretless(server)
+        raise _missing_secrets_error(server)
     auth = await context.registry.authentication(server.block)()
     seconds, began = server.block.start_timeout.total_seconds(), time.monotonic()
     answer: list[Answer] = []
@@ -222,7 +220,7 @@ async def _with_session(
     return answer[0]
 
 
-def _secretless(server: ProgramServer) -> SymbiontError:
+def _missing_secrets_error(server: ProgramServer) -> SymbiontError:
     return SymbiontError(f"{server.block.name} cannot be started: {'; '.join(server.missing)}")
 
 
@@ -250,7 +248,7 @@ def _tool(server: ProgramServer, tool: ToolDefinition) -> dict[str, Any]:
     return {**tool.to_json(), "name": row.name, "model": model}
 
 
-def _not_offered(server: ProgramServer) -> list[dict[str, Any]]:
+def _tools_not_offered(server: ProgramServer) -> list[dict[str, Any]]:
     """Return the tools that agents do not have, each with the reason."""
     changes = server.changes
     if changes is None:

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from dslc.blocks.agent import Agent
 from runtime.api.admin.operation import operation
-from runtime.api.admin.parameters import Text, taken, time_json
+from runtime.api.admin.parameters import Text, attributes, time_json
 from runtime.api.admin.state import AdminContext
 from runtime.models.calls.usage import used_by
 from runtime.switches import SwitchedOff
@@ -36,8 +36,8 @@ async def agent_show(context: AdminContext, agent: Text) -> dict[str, Any]:
         "confirm": [str(tool) for tool in declared.confirm],
         "limits": declared.limits.model_dump(exclude_none=True),
         "lock": list(declared.lock),
-        **taken(declared, "tool_calling", "max_steps"),
-        **taken(declared.context, "max_tokens", "reply_tokens"),
+        **attributes(declared, "tool_calling", "max_steps"),
+        **attributes(declared.context, "max_tokens", "reply_tokens"),
         "summarizer": None if declared.summarizer.model is None else declared.summarizer.model.name,
         "blocks": [block.name for block in declared.block],
         "declared": context.program.origins.get(("agent", agent)),
@@ -73,7 +73,7 @@ async def _is_enabled(context: AdminContext, agent: Agent, user_id: str) -> bool
 
 
 def _run(context: AdminContext, run: RunRow) -> dict[str, Any]:
-    state, error = context.shown(run.state, run.error)
+    state, error = context.shown_state(run.state, run.error)
     return {
         "run": run.id,
         "agent": run.agent,

@@ -10,7 +10,7 @@ import msgspec
 import structlog
 
 from runtime.api.admin.operation import operation
-from runtime.api.admin.parameters import Text, taken
+from runtime.api.admin.parameters import Text, attributes
 from runtime.api.admin.state import AdminContext
 from runtime.clock import utc
 from runtime.errors import Conflict, NotFound
@@ -110,26 +110,26 @@ async def _notes(
     """Return what became of the items that the run stored, as its messages say, and that no memory of the program
     has."""
     there = {each.item.source_uri for done in items.values() for each in done}
-    missing = await _stored(context, run, user_id) - there
+    missing = await _stored_addresses(context, run, user_id) - there
     if not missing:
         return []
     before = missing & await taken_back(context.database, run.id, user_id)
     notes = []
     if before:
-        notes.append(f"{_counted(before, 'was', 'were')} already taken back")
+        notes.append(f"{_items_text(before, 'was', 'were')} already taken back")
     if missing - before:
         where = "in no memory of the program: deleted since, or the memory is not declared any more"
-        notes.append(f"{_counted(missing - before, 'is', 'are')} {where}")
+        notes.append(f"{_items_text(missing - before, 'is', 'are')} {where}")
     return notes
 
 
-def _counted(items: Collection[str], one: str, several: str) -> str:
+def _items_text(items: Collection[str], one: str, several: str) -> str:
     if len(items) == 1:
         return f"an item that the run stored {one}"
     return f"{len(items):,} items that the run stored {several}"
 
 
-async def _stored(context: AdminContext, run: RunRow, user_id: str) -> set[str]:
+async def _stored_addresses(context: AdminContext, run: RunRow, user_id: str) -> set[str]:
     """Return the addresses of the items that calls of the run stored in archival memory."""
     if run.thread_id is None:
         return set()
@@ -139,10 +139,10 @@ async def _stored(context: AdminContext, run: RunRow, user_id: str) -> set[str]:
         return set()
     said = await context.services.messages.of_run(thread, run.id)
     outputs = [part for message in said for part in message.parts if isinstance(part, ToolOutputPart)]
-    return {run_uri(run.id, output.call_id) for output in outputs if _says_stored(output)}
+    return {run_uri(run.id, output.call_id) for output in outputs if _has_stored(output)}
 
 
-def _says_stored(output: ToolOutputPart) -> bool:
+def _has_stored(output: ToolOutputPart) -> bool:
     if output.name not in _STORING or output.status != "ok":
         return False
     try:
@@ -154,9 +154,9 @@ def _says_stored(output: ToolOutputPart) -> bool:
 
 
 def _item(undone: UndoneItem) -> dict[str, Any]:
-    item = taken(undone.item, "memory_id", "text") | {"agent": undone.item.agent_id}
-    return item | taken(undone, "outcome", "replaced_by")
+    item = attributes(undone.item, "memory_id", "text") | {"agent": undone.item.agent_id}
+    return item | attributes(undone, "outcome", "replaced_by")
 
 
 def _block(undone: UndoneBlock) -> dict[str, Any]:
-    return taken(undone.block, "label", "agent", "subject") | taken(undone, "outcome", "version")
+    return attributes(undone.block, "label", "agent", "subject") | attributes(undone, "outcome", "version")

@@ -42,7 +42,7 @@ async def key_status(context: AdminContext) -> dict[str, Any]:
         "most_used": [_key_json(key, names) for key in current[:MOST_SHOWN]],
         "bound": BOUND,
         "resealing": resealing_json(context),
-        "exported": exported_json(context),
+        "exported": last_export_json(context),
     }
 
 
@@ -50,7 +50,7 @@ async def key_status(context: AdminContext) -> dict[str, Any]:
 async def key_export(context: AdminContext, file: Text) -> dict[str, Any]:
     """Return all keys, wrapped, to be written to `file`, and their `version`; `before`: the file of the last export, if
     that was another one."""
-    keys, before = context.database.keys, exported_json(context)
+    keys, before = context.database.keys, last_export_json(context)
     # Read first: then the export of a key that changes meanwhile is known to be older than the change.
     version = keys.facts[tables.VERSION]
     content = await asyncio.to_thread(export.keys_json, keys)
@@ -126,7 +126,7 @@ def resealing_json(context: AdminContext) -> dict[str, Any] | None:
     }
 
 
-def exported_json(context: AdminContext) -> dict[str, Any] | None:
+def last_export_json(context: AdminContext) -> dict[str, Any] | None:
     """Return when and to which file keys were last exported, and if keys were rotated or forgotten since."""
     facts = context.database.keys.facts
     try:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, get_args
 from pydantic import Field
 
 from runtime.api.admin.operation import operation
-from runtime.api.admin.parameters import Text, When, moment, taken, time_json
+from runtime.api.admin.parameters import Text, When, attributes, moment, time_json
 from runtime.api.admin.state import AdminContext
 from runtime.errors import UsageError
 from runtime.identity import users
@@ -62,7 +62,7 @@ async def delivery_show(context: AdminContext, delivery_id: Text) -> dict[str, A
         "body": None if found.body is None else base64.b64encode(found.body).decode(),
         "text": _text(found.body),
         "body_missing": found.why,
-        "runs": [_ran(context, ran) for ran in found.runs],
+        "runs": [_run_json(context, run) for run in found.runs],
     }
 
 
@@ -109,14 +109,14 @@ async def delivery_redeliver(
 
 
 def _row(context: AdminContext, row: ListedDelivery, known: Mapping[str, str]) -> dict[str, Any]:
-    state, error = context.shown(row.state, row.last_error, row.run_state)
+    state, error = context.shown_state(row.state, row.last_error, row.run_state)
     return {
-        **taken(row, "id", "webhook"),
+        **attributes(row, "id", "webhook"),
         "user": users.display_name(known, row.user_id),
         "agent": row.agent or None,
-        **taken(row, "provider", "event", "provider_delivery_id"),
+        **attributes(row, "provider", "event", "provider_delivery_id"),
         "received": time_json(row.received_at),
-        **taken(row, "source", "size", "content_type", "verified", "secret_index"),
+        **attributes(row, "source", "size", "content_type", "verified", "secret_index"),
         "state": state,
         "attempts": row.attempt,
         "tries": row.tries,
@@ -127,13 +127,13 @@ def _row(context: AdminContext, row: ListedDelivery, known: Mapping[str, str]) -
     }
 
 
-def _ran(context: AdminContext, ran: DeliveryRun) -> dict[str, Any]:
-    state, error = context.shown(ran.state, ran.error)
+def _run_json(context: AdminContext, run: DeliveryRun) -> dict[str, Any]:
+    state, error = context.shown_state(run.state, run.error)
     return {
-        **taken(ran, "id", "agent"),
+        **attributes(run, "id", "agent"),
         "state": state,
-        "attempts": ran.attempt,
-        "started": time_json(ran.started_at),
-        "finished": time_json(ran.finished_at),
+        "attempts": run.attempt,
+        "started": time_json(run.started_at),
+        "finished": time_json(run.finished_at),
         "error": error,
     }

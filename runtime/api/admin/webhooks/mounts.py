@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from pydantic import Field
 
 from runtime.api.admin.operation import operation
-from runtime.api.admin.parameters import LARGEST_DELIVERY, Body, Text, taken
+from runtime.api.admin.parameters import LARGEST_DELIVERY, Body, Text, attributes
 from runtime.api.admin.state import AdminContext
 from runtime.clock import rfc3339, uuid7
 from runtime.errors import SymbiontError, UsageError
@@ -35,9 +35,9 @@ async def webhook_mounts(context: AdminContext) -> dict[str, Any]:
 
 def _row(entry: MountedWebhook, context: AdminContext, known: Mapping[str, str]) -> dict[str, Any]:
     return {
-        **taken(entry, "name", "title"),
+        **attributes(entry, "name", "title"),
         "user": users.display_name(known, entry.user_id),
-        **taken(entry, "path", "provider", "agent"),
+        **attributes(entry, "path", "provider", "agent"),
         "declared": entry.origin,
         "mounted": entry.route is not None and bool(context.addresses),
         "problem": entry.problem,
@@ -71,11 +71,11 @@ async def webhook_requests(
         if not known:
             raise unknown_name("webhook", name, context.mounts)
     shown = rows[:limit] if since is not None else rows[-limit:]
-    paths = {_plain(entry.path): entry.path for entry in context.mounts.values()}
+    paths = {_plain_path(entry.path): entry.path for entry in context.mounts.values()}
     return {"attempts": [_attempt(row, context, paths) for row in shown], "more": len(rows) > limit}
 
 
-def _plain(path: str) -> str:
+def _plain_path(path: str) -> str:
     """Return a path without the differences that senders' forms and proxies make: slashes, case and escapes."""
     return "/".join(part for part in unquote(path).split("/") if part).casefold()
 
@@ -83,24 +83,24 @@ def _plain(path: str) -> str:
 def _attempt(row: LogEntry, context: AdminContext, paths: Mapping[str, str]) -> dict[str, Any]:
     """`paths`: of the webhooks, by their plain form."""
     path = dict(row.headers).get(PATH)
-    near = None if path is None else paths.get(_plain(path))
+    near = None if path is None else paths.get(_plain_path(path))
     entry = context.mounts.get(row.webhook or "")
-    state, error = context.shown(row.state, row.error, row.run_state)
+    state, error = context.shown_state(row.state, row.error, row.run_state)
     several = row.secret_index is not None and (row.secret_index > 0 or bool(entry and len(entry.secret_origins) > 1))
     return {
         "id": row.id,
         "time": rfc3339(row.received_at / 1000),
         "at": row.received_at,
-        **taken(row, "webhook", "verdict", "reason", "status"),
+        **attributes(row, "webhook", "verdict", "reason", "status"),
         # Of a request that no webhook takes, and the path that was probably meant.
         "path": path,
         "near_path": None if near == path else near,
-        **taken(row, "event", "source", "size", "body_sha256"),
+        **attributes(row, "event", "source", "size", "body_sha256"),
         "headers": [pair for pair in row.headers if pair[0] != PATH],
-        **taken(row, "verified", "secret_index"),
+        **attributes(row, "verified", "secret_index"),
         # The secret's number is shown if the webhook has more than one.
         "secret": row.secret_index + 1 if row.secret_index is not None and several else None,
-        **taken(row, "delivery_id", "provider_delivery_id"),
+        **attributes(row, "delivery_id", "provider_delivery_id"),
         "state": state,
         "error": error,
         "run": row.run_id,
@@ -145,14 +145,14 @@ async def webhook_sign(
         raise SymbiontError(f"the webhook {name} is not mounted: {entry.problem}")
     delivery_id = delivery_id or uuid7(context.clock)
     if body is not None:
-        return _signed(context, entry, entry.route, body, delivery_id, event, ())
+        return _signed_delivery(context, entry, entry.route, body, delivery_id, event, ())
     provider, now = entry.route.verifier.provider, context.clock.now()
     made = samples.make(provider, event, now=now, delivery_id=delivery_id)
-    signed = _signed(context, entry, entry.route, made.body, delivery_id, made.event, made.headers)
+    signed = _signed_delivery(context, entry, entry.route, made.body, delivery_id, made.event, made.headers)
     return {**signed, "event": made.name, "made_up": made.made_up}
 
 
-def _signed(
+def _signed_delivery(
     context: AdminContext,
     entry: MountedWebhook,
     route: Route,

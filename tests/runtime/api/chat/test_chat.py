@@ -336,8 +336,8 @@ async def test_the_examples_of_the_description_are_answered(talk: Talking) -> No
 
 
 async def _example_is_answered(talk: Talking, token: str, row: Any, run: str) -> None:
-    query = "" if row.body else "&".join(f"{name}={value}" for name, value in row.given.items() if name != "run")
-    body = {**row.given, **({"run": run} if "run" in row.given else {})} if row.body else None
+    query = "" if row.body else "&".join(f"{name}={value}" for name, value in row.example.items() if name != "run")
+    body = {**row.example, **({"run": run} if "run" in row.example else {})} if row.body else None
     status, _ = await talk.json(token, row.method, row.path.format(agent="helper", run=run), body, query=query)
     # A run that has ended cannot be cancelled any more.
     assert status == (409 if row.tool.name == "agent_run_cancel" else 200), (row, status)
