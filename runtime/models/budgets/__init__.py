@@ -1,1 +1,1 @@
-"""Budgets: what agents and users may use in a day, and how many runs they may begin in an hour."""
+"""Budgets: tokens and costs of agents and users per day, and runs per hour."""

@@ -1,4 +1,4 @@
-"""The budgets of agents and users: what a call reserves before it begins, and which runs may begin."""
+"""The budgets of agents and users, from which calls reserve before they begin and which runs may not exceed."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from runtime.models.budgets.ledger import (
     CallStart,
     Grant,
     RunStart,
-    reserved,
+    reserved_amounts,
     runs_in,
-    used,
-    used_up,
+    used_amounts,
+    used_up_error,
 )
 from runtime.models.budgets.limits import (
     HOUR_MS,
@@ -36,8 +36,8 @@ from runtime.models.budgets.limits import (
     Limits,
     Total,
     day_of,
-    exceeded,
-    without_price,
+    exceeded_error,
+    no_price_error,
 )
 
 BUSY_SECONDS: Final = 30.0
@@ -55,14 +55,14 @@ class CallEstimate(NamedTuple):
 
 
 class Reservation(NamedTuple):
-    """What is reserved for a call. `at`: Unix milliseconds; it counts for the day of this time, whenever it ends."""
+    """A reservation for a call. `at`: Unix milliseconds; it counts for the day of this time, whenever it ends."""
 
     id: str
     at: int
 
 
 class State(NamedTuple):
-    """How much of its limits a total has used. `reserved`: by calls that have not ended. `runs`: that began in this
+    """The usage of a total, beside its limits. `reserved`: by calls that have not ended. `runs`: that began in this
     hour; None without a limit of runs, as they are not counted then."""
 
     limits: Limits
@@ -110,10 +110,10 @@ class Budgets:
         for total, each in limits.items():
             if call.cost is None and each.cost_per_day is not None:
                 self.on_exceeded("cost_per_day")
-                raise without_price(total, each, call.model, now)
-        return await self._reserved(limits, Amount(call.tokens, call.cost or 0))
+                raise no_price_error(total, each, call.model, now)
+        return await self._reserve_within(limits, Amount(call.tokens, call.cost or 0))
 
-    async def _reserved(self, limits: Mapping[Total, Limits], most: Amount) -> Reservation:
+    async def _reserve_within(self, limits: Mapping[Total, Limits], most: Amount) -> Reservation:
         reservation = uuid7(self._clock)
         until, looks = self._clock.monotonic() + BUSY_SECONDS, 0
         while True:
@@ -126,7 +126,8 @@ class Budgets:
             except BaseException:
                 # It may be stored all the same, and nothing is called. What cannot be taken back counts for its day.
                 with suppress(Unavailable):
-                    self._database.commits.put(LEDGER, CallEnd(None, reservation=reservation)).add_done_callback(_seen)
+                    end = self._database.commits.put(LEDGER, CallEnd(None, reservation=reservation))
+                    end.add_done_callback(_ignore_error)
                 raise
             if not isinstance(answer, BudgetBusy):
                 self._note(answer, wanted.now)
@@ -167,16 +168,16 @@ class Budgets:
             raise
 
     async def refusal(self, user_id: str, agent: str) -> BudgetExceeded | None:
-        """Return why a message of the user to the agent would be refused now; None if it would not, also because it
+        """Return the error that would refuse a message of the user to the agent now; None if it would be accepted, or
         would wait. Counts nothing. Raises `Unavailable`."""
         if self._waits(agent):
             return None
         now = milliseconds(self._clock)
         for total, state in (await self.states(await self._limits(user_id, agent))).items():
-            error = used_up(total, state.limits, state.used, now)
+            error = used_up_error(total, state.limits, state.used, now)
             most = state.limits.runs_per_hour
             if error is None and most is not None and state.runs is not None and state.runs >= most:
-                error = exceeded(total, state.limits, "runs_per_hour", now)
+                error = exceeded_error(total, state.limits, "runs_per_hour", now)
             if error is not None:
                 return error
         return None
@@ -189,14 +190,14 @@ class Budgets:
             raise refusal
 
     async def states(self, limits: Mapping[Total, Limits]) -> dict[Total, State]:
-        """Return how much of these limits is used now. Raises `Unavailable`."""
+        """Return the usage of these limits now. Raises `Unavailable`."""
         if not limits:
             return {}
         now = milliseconds(self._clock)
         keys = sorted((*total, day_of(now)) for total in limits)
 
         def read(connection: Connection) -> dict[Total, State]:
-            done, held = used(connection, keys), reserved(connection, keys)
+            done, held = used_amounts(connection, keys), reserved_amounts(connection, keys)
             return {
                 total: State(
                     each,
@@ -254,7 +255,7 @@ def _effective(own: int | None, default: int | None) -> int | None:
     return None if own == NO_LIMIT else own
 
 
-def _seen(future: asyncio.Future[Answer]) -> None:
+def _ignore_error(future: asyncio.Future[Answer]) -> None:
     """Mark the failure of a write as seen."""
     if not future.cancelled():
         future.exception()

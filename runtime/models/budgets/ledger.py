@@ -1,4 +1,4 @@
-"""What counts against limits, as it is stored: totals of each day, reservations of calls, and runs that began.
+"""Stored amounts that count against limits: totals of each day, reservations of calls, and runs that began.
 
 All writes are items of one stage, which locks the totals of its transaction together, in the order of their keys: so no
 two daemons exceed a limit together, and none waits for another in a circle.
@@ -24,8 +24,8 @@ from runtime.models.budgets.limits import (
     Limits,
     Total,
     day_of,
-    exceeded,
-    too_large,
+    exceeded_error,
+    too_large_error,
 )
 
 USAGE_COLUMNS: Final = (
@@ -36,7 +36,7 @@ _TOTAL: Final = ("user_id", "agent", "day")
 _RESERVED: Final = ("id", *_TOTAL, "tokens", "cost")
 
 Key = tuple[str, str, int]
-"""Of a total and its day."""
+"""The key of a total and its day."""
 
 
 class CallEnd(NamedTuple):
@@ -106,18 +106,17 @@ def _apply(connection: Connection, items: Sequence[Item]) -> list[Answer | Excep
     return answers
 
 
-def _plainly(items: Sequence[Item]) -> PlainWrites[Answer] | None:
+def _plain_writes(items: Sequence[Item]) -> PlainWrites[Answer] | None:
     """Return the rows of calls that had no reservation as plain statements."""
     ended = [each for each in items if isinstance(each, CallEnd) and each.row and not (each.again or each.reservation)]
     if len(ended) < len(items):
         return None
-    statements = bulk.insert_statements(
-        "sqlite", usage, USAGE_COLUMNS, [each.row for each in ended if each.row is not None]
-    )
-    return PlainWrites([*statements, *_adding("sqlite", _changes(ended))], [None] * len(ended))
+    rows = [each.row for each in ended if each.row is not None]
+    statements = bulk.insert_statements("sqlite", usage, USAGE_COLUMNS, rows)
+    return PlainWrites([*statements, *_add_statements("sqlite", _changes(ended))], [None] * len(ended))
 
 
-LEDGER: Final[Stage[Item, Answer]] = Stage(10, _apply, _plainly)
+LEDGER: Final[Stage[Item, Answer]] = Stage(10, _apply, _plain_writes)
 
 
 class _Ledger:
@@ -127,11 +126,11 @@ class _Ledger:
         """`counted`: runs that were counted before."""
         self._connection = connection
         self._counted = counted
-        self._begun: list[tuple[str, int]] = []
-        self._made: list[tuple[Any, ...]] = []
+        self._runs_begun: list[tuple[str, int]] = []
+        self._reservations_made: list[tuple[Any, ...]] = []
         keys = sorted({key for each in asked for key in _keys(each)})
-        self._used = used(connection, keys)
-        self._reserved = reserved(connection, keys)
+        self._used = used_amounts(connection, keys)
+        self._reserved = reserved_amounts(connection, keys)
         self._runs: Counter[tuple[Total, int]] = Counter()
         for each in asked:
             if isinstance(each, RunStart):
@@ -156,8 +155,8 @@ class _Ledger:
                 if limit is None or done + held + most <= limit:
                     continue
                 if most > limit:
-                    return too_large(total, limits, name, item.most, item.now)
-                error = exceeded(total, limits, name, item.now)
+                    return too_large_error(total, limits, name, item.most, item.now)
+                error = exceeded_error(total, limits, name, item.now)
                 if done + most > limit:
                     return error
                 busy = BudgetBusy(error)
@@ -168,7 +167,7 @@ class _Ledger:
         for total, limits in item.limits.items():
             key = (*total, day_of(item.now))
             self._reserved[key] = self._reserved[key].plus(item.most)
-            self._made.append((item.id, *key, *item.most))
+            self._reservations_made.append((item.id, *key, *item.most))
             counted = zip(limits, self._used[key].plus(self._reserved[key]), strict=False)
             shares[total] = max(number / limit for limit, number in counted if limit is not None)
         return Grant(shares)
@@ -176,45 +175,45 @@ class _Ledger:
     def _begin(self, item: RunStart) -> BudgetExceeded | None:
         hour = item.now // HOUR_MS
         for total, limits in item.limits.items():
-            if item.calls and (error := used_up(total, limits, self._used[*total, day_of(item.now)], item.now)):
+            if item.calls and (error := used_up_error(total, limits, self._used[*total, day_of(item.now)], item.now)):
                 return error
             if limits.runs_per_hour is None or item.id in self._counted:
                 continue
             if self._runs[total, hour] >= limits.runs_per_hour:
-                return exceeded(total, limits, "runs_per_hour", item.now)
+                return exceeded_error(total, limits, "runs_per_hour", item.now)
         limited = any(limits.runs_per_hour is not None for limits in item.limits.values())
         if limited and item.id not in self._counted:
             self._counted.add(item.id)
-            self._begun.append((item.id, item.now))
+            self._runs_begun.append((item.id, item.now))
             self._runs.update((total, hour) for total in item.limits)
         return None
 
     def store(self) -> None:
         """Store what was granted."""
-        bulk.insert(self._connection, reservations, _RESERVED, self._made)
-        bulk.update(self._connection, runs, ("id",), ("begun_at",), self._begun)
+        bulk.insert(self._connection, reservations, _RESERVED, self._reservations_made)
+        bulk.update(self._connection, runs, ("id",), ("begun_at",), self._runs_begun)
 
 
 _DAILY: Final[tuple[LimitName, ...]] = ("tokens_per_day", "cost_per_day")
 
 
-def used_up(total: Total, limits: Limits, used: Amount, now: int) -> BudgetExceeded | None:
+def used_up_error(total: Total, limits: Limits, used: Amount, now: int) -> BudgetExceeded | None:
     """Return the error of a total that allows no call any more at `now` (Unix milliseconds); None if it does."""
     for name, number in zip(_DAILY, used, strict=True):
         limit = getattr(limits, name)
         if limit is not None and number >= limit:
-            return exceeded(total, limits, name, now)
+            return exceeded_error(total, limits, name, now)
     return None
 
 
-def used(connection: Connection, keys: Sequence[Key]) -> defaultdict[Key, Amount]:
-    """Return what calls used that have ended, by total and day."""
+def used_amounts(connection: Connection, keys: Sequence[Key]) -> defaultdict[Key, Amount]:
+    """Return the amounts that ended calls used, by total and day."""
     found = bulk.find(connection, usage_totals, _TOTAL, ("tokens", "cost"), keys)
     return defaultdict(Amount, {(row[0], row[1], row[2]): Amount(*row[3:]) for row in found})
 
 
-def reserved(connection: Connection, keys: Sequence[Key]) -> defaultdict[Key, Amount]:
-    """Return what calls may use that have not ended, by total and day."""
+def reserved_amounts(connection: Connection, keys: Sequence[Key]) -> defaultdict[Key, Amount]:
+    """Return the amounts that running calls may use, by total and day."""
     key = [reservations.c[name] for name in _TOTAL]
     sums = [func.sum(reservations.c[name]) for name in ("tokens", "cost")]
     query = select(*key, *sums).where(tuple_(*key).in_(keys)).group_by(*key)
@@ -223,7 +222,7 @@ def reserved(connection: Connection, keys: Sequence[Key]) -> defaultdict[Key, Am
 
 
 def runs_in(connection: Connection, total: Total, hour: int) -> int:
-    """Return how many runs of a total were counted in an hour (of those since 1970)."""
+    """Return the number of runs of a total that were counted in an hour (hours since 1970)."""
     whose = runs.c.agent == total.agent if total.agent else runs.c.user_id == total.user_id
     within = runs.c.begun_at.between(hour * HOUR_MS, (hour + 1) * HOUR_MS - 1)
     return int(connection.execute(select(func.count()).where(whose, within)).scalar_one())
@@ -265,11 +264,11 @@ def _changes(ended: Iterable[CallEnd]) -> dict[Key, Amount]:
 
 
 def _add(connection: Connection, changes: Mapping[Key, Amount], locked: Iterable[Key]) -> None:
-    for statement in _adding(connection.dialect.name, {**dict.fromkeys(locked, Amount()), **changes}):
+    for statement in _add_statements(connection.dialect.name, {**dict.fromkeys(locked, Amount()), **changes}):
         connection.exec_driver_sql(statement.sql, statement.parameters)
 
 
-def _adding(dialect: str, changes: Mapping[Key, Amount]) -> list[Statement]:
+def _add_statements(dialect: str, changes: Mapping[Key, Amount]) -> list[Statement]:
     """Return the statements that add to totals, in the order of their keys, and make those that are missing."""
     rows = [(*key, *changes[key]) for key in sorted(changes)]
     return bulk.add_statements(dialect, usage_totals, _TOTAL, ("tokens", "cost"), rows)

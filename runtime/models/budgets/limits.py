@@ -52,7 +52,7 @@ def read_limit(name: LimitName, text: str) -> int:
             return int(limit)
     except InvalidOperation:
         pass
-    low, high = (shown(name, getattr(bounds, name)) for bounds in (SMALLEST, LARGEST))
+    low, high = (limit_text(name, getattr(bounds, name)) for bounds in (SMALLEST, LARGEST))
     raise UsageError(f"{name}: {text[:80]!r} is no limit", hint=f"write a number from {low} to {high}")
 
 
@@ -62,7 +62,7 @@ def in_nano(dollars: float | None) -> int | None:
 
 
 class Total(NamedTuple):
-    """Whose use is added up: a user's, over all agents, or an agent's, over all users; the other name is empty."""
+    """A user, over all agents, or an agent, over all users, whose use is added up; the other name is empty."""
 
     user_id: str
     agent: str
@@ -109,54 +109,54 @@ def day_of(now: int) -> int:
     return now // DAY_MS
 
 
-def exceeded(total: Total, limits: Limits, name: LimitName, now: int) -> BudgetExceeded:
+def exceeded_error(total: Total, limits: Limits, name: LimitName, now: int) -> BudgetExceeded:
     """Return the error of a total that has reached a limit at `now` (Unix milliseconds)."""
     period = HOUR_MS if name == "runs_per_hour" else DAY_MS
     until = (now // period + 1) * period
     hint = f"it may go on at {rfc3339(until / 1000)}, or when the limit is raised"
-    return BudgetExceeded(f"{_whose(total, limits, name)} is used up", limit=name, until=until, now=now, hint=hint)
+    return BudgetExceeded(f"{_limit_of(total, limits, name)} is used up", limit=name, until=until, now=now, hint=hint)
 
 
-def too_large(total: Total, limits: Limits, name: LimitName, used: Amount, now: int) -> BudgetExceeded:
+def too_large_error(total: Total, limits: Limits, name: LimitName, used: Amount, now: int) -> BudgetExceeded:
     """Return the error of a call that may use more than the limit of a whole day."""
-    most = shown_tokens(used.tokens) if name == "tokens_per_day" else shown_cost(used.cost)
-    message = f"{_whose(total, limits, name)} is less than one call of the model may take, {most}"
+    most = tokens_text(used.tokens) if name == "tokens_per_day" else cost_text(used.cost)
+    message = f"{_limit_of(total, limits, name)} is less than one call of the model may take, {most}"
     hint = "raise the limit, or lower `reply_tokens` or `max_tokens` of the agent's `context`"
     until = (day_of(now) + 1) * DAY_MS
     return BudgetExceeded(message, limit=name, until=until, now=now, fits_never=True, hint=hint)
 
 
-def without_price(total: Total, limits: Limits, model: str, now: int) -> BudgetExceeded:
+def no_price_error(total: Total, limits: Limits, model: str, now: int) -> BudgetExceeded:
     """Return the error of a call whose cost is not known, for a total whose cost is limited."""
-    message = f"{_whose(total, limits, 'cost_per_day')} cannot be kept: the model {model} has no prices"
+    message = f"{_limit_of(total, limits, 'cost_per_day')} cannot be kept: the model {model} has no prices"
     hint = "give its block `input_price` and `output_price`; 0 if it costs nothing"
     until = (day_of(now) + 1) * DAY_MS
     return BudgetExceeded(message, limit="cost_per_day", until=until, now=now, hint=hint)
 
 
-def shown(name: LimitName, number: int) -> str:
+def limit_text(name: LimitName, number: int) -> str:
     """Return a limit as people read it: `20,000 tokens per day`."""
     match name:
         case "tokens_per_day":
-            return f"{shown_tokens(number)} per day"
+            return f"{tokens_text(number)} per day"
         case "cost_per_day":
-            return f"{shown_cost(number)} per day"
+            return f"{cost_text(number)} per day"
         case _:
             return f"{number:,} {'run' if number == 1 else 'runs'} per hour"
 
 
-def shown_tokens(tokens: int) -> str:
+def tokens_text(tokens: int) -> str:
     return f"{tokens:,} {'token' if tokens == 1 else 'tokens'}"
 
 
-def shown_cost(cost: int) -> str:
+def cost_text(cost: int) -> str:
     """Return a cost as dollars and cents, with more digits if it has them."""
     whole, rest = divmod(cost, NANO)
     digits = f"{rest:09d}".rstrip("0")
     return f"${whole:,}.{digits:0<2}"
 
 
-def _whose(total: Total, limits: Limits, name: LimitName) -> str:
+def _limit_of(total: Total, limits: Limits, name: LimitName) -> str:
     number = getattr(limits, name)
     owner = f"the agent {total.agent}" if total.agent else "the user"
-    return f"the limit of {owner}, {shown(name, number)},"
+    return f"the limit of {owner}, {limit_text(name, number)},"
