@@ -328,7 +328,7 @@ class Daemon:
             log.error("storage_unavailable", reason=problem)
         else:
             log.info("storage_recovered")
-            self._app.state.usage.store_kept()
+            self._app.state.usage.store_pending()
 
     async def _run_agent(self, turn: Turn, run_log: RunLog) -> str | None:
         """Run the agent of the generation that is current when the attempt begins. Returns how the run ended."""

@@ -117,7 +117,7 @@ class RootState:
         if self.sql is not None:
             await self.sql.close()
         await self.texts.flush()
-        self.usage.store_kept()
+        self.usage.store_pending()
 
     def count_call(self, name: str, error: BaseException | None) -> None:
         """Count a call of a tool, and the exception that ended it, if any."""

@@ -1,4 +1,4 @@
-"""Who calls a model, what for, and how that ended."""
+"""A call of a model: its owner, its purpose and its outcome."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Outcome = Literal["answered", "unavailable", "refused", "cancelled"]
 
 
 class CallOwner(NamedTuple):
-    """Whose a call is. Work that belongs to no user is the default user's, without an agent."""
+    """The owner of a call. Work that belongs to no user is the default user's, without an agent."""
 
     user_id: str = OWNER
     agent: str | None = None

@@ -36,27 +36,28 @@ Reserve = Callable[[str, str | None, Callable[[], CallEstimate]], Awaitable[Rese
 """See `Budgets.reserve`."""
 
 
-def not_recorded(_call: Call) -> None:
+def record_nothing(_call: Call) -> None:
     """Record nothing, for calls outside of a daemon."""
 
 
-async def not_reserved(_user_id: str, _agent: str | None, _asked: Callable[[], CallEstimate]) -> None:
+async def reserve_nothing(_user_id: str, _agent: str | None, _asked: Callable[[], CallEstimate]) -> None:
     """Limit nothing, for calls outside of a daemon."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallContext:
-    """What all calls of a process share. `record` gets every call, also one that `reserve` did not limit."""
+    """Services and accounting of all calls of a process. `record` gets every call, also one that `reserve` did not
+    limit."""
 
     services: Services = field(default_factory=Services)
-    record: Record = not_recorded
+    record: Record = record_nothing
     clock: Clock = SYSTEM
-    reserve: Reserve = not_reserved
+    reserve: Reserve = reserve_nothing
 
 
 class CallKind(NamedTuple):
-    """Whose a call is, and what for. `most`: returns the tokens that it may use; None for a call that no limit counts,
-    which is that of an embedding."""
+    """The owner and the purpose of a call. `most`: returns the tokens that it may use; None for a call that no limit
+    counts, which is that of an embedding."""
 
     owner: CallOwner
     purpose: Purpose
@@ -65,7 +66,7 @@ class CallKind(NamedTuple):
 
 @dataclass(slots=True)
 class _CallOutcome:
-    """How a call ends. `maybe_done`: see `SymbiontError`."""
+    """The outcome of a call. `maybe_done`: see `SymbiontError`."""
 
     outcome: Outcome = "refused"
     usage: Usage = field(default_factory=Usage)
@@ -91,7 +92,7 @@ class CountedCalls:
         self.name = name
         self.model = model
         self.service = service
-        service.used_by(self, label or name)
+        service.add_label(self, label or name)
         self._price = price
         self._longest_wait = longest_wait
         self._reserve = context.reserve
@@ -124,18 +125,18 @@ class CountedCalls:
                 until = self._clock.monotonic() + seconds
 
             async def once() -> Answer:
-                async with self._counted(kind) as ending:
+                async with self._count_call(kind) as ending:
                     async with self._in_time(until, seconds):
                         answer, ending.usage = await attempt()
                     ending.outcome = "answered"
                     return answer
 
-            return await self._retried(once, tries, until)
+            return await self._retry(once, tries, until)
 
     async def stream(
-        self, opened: Callable[[], AsyncIterator[str | Reply]], kind: CallKind, *, seconds: float
+        self, open_stream: Callable[[], AsyncIterator[str | Reply]], kind: CallKind, *, seconds: float
     ) -> AsyncGenerator[str | Reply, None]:
-        """Yield what a stream that `opened` opens yields; it is opened again if it fails before its first part.
+        """Yield the parts of the stream of `open_stream`; it is opened again if it fails before its first part.
 
         The first part arrives within `seconds`, and each later one within as many after the one before. Raises as
         `call`, also for a stream that ends without a whole reply.
@@ -143,28 +144,28 @@ class CountedCalls:
         async with self.service.place():
             until = self._clock.monotonic() + seconds
 
-            async def begun() -> tuple[AsyncGenerator[str | Reply, None], str | Reply]:
-                parts = self._stream(opened, kind, until, seconds)
+            async def begin() -> tuple[AsyncGenerator[str | Reply, None], str | Reply]:
+                parts = self._stream(open_stream, kind, until, seconds)
                 return parts, await anext(parts)
 
-            parts, part = await self._retried(begun, TRIES, until)
-            self.service.answered()
+            parts, part = await self._retry(begin, TRIES, until)
+            self.service.note_answer()
             async with aclosing(parts):
                 yield part
                 async for part in parts:
                     yield part
 
-    async def _retried(self, attempt: Callable[[], Awaitable[Answer]], tries: int, until: float) -> Answer:
+    async def _retry(self, attempt: Callable[[], Awaitable[Answer]], tries: int, until: float) -> Answer:
         return await call_with_retries(
             attempt, tries=tries, clock=self._clock, passing=passes, until=until, longest_wait=self._longest_wait
         )
 
     async def _stream(
-        self, opened: Callable[[], AsyncIterator[str | Reply]], kind: CallKind, until: float, seconds: float
+        self, open_stream: Callable[[], AsyncIterator[str | Reply]], kind: CallKind, until: float, seconds: float
     ) -> AsyncGenerator[str | Reply, None]:
         """Yield the parts of one stream, and count it when it ends or its consumer stops."""
-        async with self._counted(kind) as ending:
-            parts = opened()
+        async with self._count_call(kind) as ending:
+            parts = open_stream()
             try:
                 while True:
                     try:
@@ -183,14 +184,14 @@ class CountedCalls:
                 raise CallFailed(f"the stream of {self.model} ended before it was complete", maybe_done=True)
 
     @asynccontextmanager
-    async def _counted(self, kind: CallKind) -> AsyncIterator[_CallOutcome]:
+    async def _count_call(self, kind: CallKind) -> AsyncIterator[_CallOutcome]:
         """Reserve what one call of the service may use, and record it, however it ends.
 
         Raises BudgetExceeded and `Unavailable`; then it does not begin.
         """
         if self._price is not None:
             self._price.prepare()
-        reservation, most = await self._reserved(kind)
+        reservation, most = await self._reserve_call(kind)
         ending, began = _CallOutcome(), self._clock.monotonic()
         began_at = milliseconds(self._clock) if reservation is None else reservation.at
         try:
@@ -205,7 +206,7 @@ class CountedCalls:
                 ending.outcome = "unavailable" if passes(failure) else "refused"
             raise
         finally:
-            seconds, usage = self._clock.monotonic() - began, _bounded(ending.usage)
+            seconds, usage = self._clock.monotonic() - began, _bounded_usage(ending.usage)
             call = Call(
                 owner=kind.owner,
                 purpose=kind.purpose,
@@ -216,28 +217,28 @@ class CountedCalls:
                 seconds=seconds,
                 outcome=ending.outcome,
                 began_at=began_at,
-                counts=Amount() if kind.most is None else self._counts(_counting(ending, usage, most)),
+                counts=Amount() if kind.most is None else self._amount(_usage_to_count(ending, usage, most)),
                 reservation=None if reservation is None else reservation.id,
             )
             self._record(call)
 
-    async def _reserved(self, kind: CallKind) -> tuple[Reservation | None, Usage]:
+    async def _reserve_call(self, kind: CallKind) -> tuple[Reservation | None, Usage]:
         """Reserve what a call may use. Returns the reservation, and its tokens; nothing if no limit holds."""
         owner, most, sizes = kind.owner, kind.most, list[Usage]()
         if most is None:
             return None, Usage()
 
-        def asked() -> CallEstimate:
+        def estimate() -> CallEstimate:
             sizes.append(most())
             size = sizes[0]
             tokens = (size.tokens_in or 0) + (size.tokens_out or 0)
-            return CallEstimate(tokens, None if self._price is None else self._price.counts(size), self.name)
+            return CallEstimate(tokens, None if self._price is None else self._price.limited_cost(size), self.name)
 
-        reservation = await self._reserve(owner.user_id, owner.agent, asked)
+        reservation = await self._reserve(owner.user_id, owner.agent, estimate)
         return reservation, sizes[0] if sizes else Usage()
 
-    def _counts(self, usage: Usage) -> Amount:
-        cost = None if self._price is None else self._price.counts(usage)
+    def _amount(self, usage: Usage) -> Amount:
+        cost = None if self._price is None else self._price.limited_cost(usage)
         return Amount((usage.tokens_in or 0) + (usage.tokens_out or 0), cost or 0)
 
     @asynccontextmanager
@@ -257,12 +258,12 @@ class CountedCalls:
         raise late
 
 
-def _bounded(usage: Usage) -> Usage:
+def _bounded_usage(usage: Usage) -> Usage:
     tokens = (usage.tokens_in, usage.tokens_out, usage.cached)
     return Usage(*(None if each is None else min(each, LARGEST_TOKENS) for each in tokens))
 
 
-def _counting(ending: _CallOutcome, usage: Usage, most: Usage) -> Usage:
+def _usage_to_count(ending: _CallOutcome, usage: Usage, most: Usage) -> Usage:
     """Return the tokens that a call counts against limits: those that the service tells, else those that were
     reserved, unless it is known that it used none."""
     if ending.outcome == "answered":

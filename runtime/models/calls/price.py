@@ -1,4 +1,4 @@
-"""What a call costs: by the block's own prices, else by the published ones that the package `genai-prices` holds.
+"""The cost of a call: by the block's own prices, else by the published ones that the package `genai-prices` holds.
 
 The package is data: nothing is fetched. It takes about 0.3 s and 30 MB to load, so it is loaded in a thread by the
 first call that needs it.
@@ -27,9 +27,8 @@ class Price(Protocol):
     def cost(self, model: str, usage: Usage) -> int | None:
         """Return the cost of a call in 1e-9 US dollars; None if it is not known."""
 
-    def counts(self, usage: Usage) -> int | None:
-        """Return what a call counts against limits of costs, for which only the prices of the program matter; None if
-        it gives none."""
+    def limited_cost(self, usage: Usage) -> int | None:
+        """Return the cost that counts against limits, by the prices of the program alone; None if it gives none."""
 
 
 class BlockPrice(NamedTuple):
@@ -46,7 +45,7 @@ class BlockPrice(NamedTuple):
             return None
         return self._cost(usage)
 
-    def counts(self, usage: Usage) -> int | None:
+    def limited_cost(self, usage: Usage) -> int | None:
         return None if self.input_price is None or self.output_price is None else self._cost(usage)
 
     def _cost(self, usage: Usage) -> int:
@@ -84,7 +83,7 @@ class PublishedPrice(NamedTuple):
             return None
         return round(found.total_price * NANO)
 
-    def counts(self, usage: Usage) -> int | None:
+    def limited_cost(self, usage: Usage) -> int | None:
         return None
 
 

@@ -8,17 +8,17 @@ from typing import Final
 from dslc.blocks.model import price_provider
 from runtime.models.calls.price import WITHOUT_PRICES
 
-_found: Final[dict[tuple[str, str | None, str], int | None]] = {}
+_windows: Final[dict[tuple[str, str | None, str], int | None]] = {}
 
 
 async def published_window(row: str, url: str | None, model: str) -> int | None:
     """Return the tokens of a model's window; None if they are not published. `row`: of the service. `url`: its address.
     Raises nothing."""
     key = row, url if row == "openai" else None, model
-    if row not in WITHOUT_PRICES and key not in _found:
+    if row not in WITHOUT_PRICES and key not in _windows:
         # The package takes some time to load.
-        _found[key] = await asyncio.to_thread(_look_up, *key)
-    return _found.get(key)
+        _windows[key] = await asyncio.to_thread(_look_up, *key)
+    return _windows.get(key)
 
 
 def _look_up(row: str, url: str | None, model: str) -> int | None:

@@ -1,4 +1,4 @@
-"""The state that all callers of one service share: how many may call it at once, and whether it is away."""
+"""The state that all callers of one service share: its free places and its availability."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Service:
         self.impatient = impatient
         self._labels: Counter[str] = Counter()
         self.refused: str | None = None
-        """Why it refuses every call, as the last one has shown, in one line; None if it does not."""
+        """The reason for which it refused the last call and refuses every other, in one line; None if it does not."""
         self.waiting = 0
         """Number of callers that wait for a place."""
         self._clock = clock
@@ -57,7 +57,7 @@ class Service:
         self._last: tuple[str, str | None] | None = None
         """Message and hint of the failure that took it away. Not the error, whose traceback holds the request."""
         self._latest: tuple[float, str] | None = None
-        """When the last call failed, by the monotonic clock, and why."""
+        """The time of the last failure, by the monotonic clock, and its reason."""
         self._away_until = 0.0
         self._away_for = 0.0
         self._probing = False
@@ -67,7 +67,7 @@ class Service:
         """The names under which it is used. May be read in another thread."""
         return tuple(self._labels)
 
-    def used_by(self, user: object, label: str) -> None:
+    def add_label(self, user: object, label: str) -> None:
         """Show it in metrics as `label` for as long as `user` exists."""
         self._labels[label] += 1
         finalize(user, self._forget, label).atexit = False
@@ -84,7 +84,7 @@ class Service:
 
     @property
     def failure(self) -> str | None:
-        """Return why its last call failed, in one line; None if it was answered, or is too long ago to say anything."""
+        """Return the failure of its last call in one line; None if it was answered, or is too long ago to matter."""
         if self._latest is None:
             return None
         at, line = self._latest
@@ -114,16 +114,16 @@ class Service:
                 raise
             except Retry as failure:
                 if passes(failure):
-                    self._failed(failure)
+                    self._note_failure(failure)
                 else:
-                    self.answered()
+                    self.note_answer()
                 raise
             except Exception:
                 # Any answer, also a refusal, shows that it is there.
-                self.answered()
+                self.note_answer()
                 raise
             else:
-                self.answered()
+                self.note_answer()
             finally:
                 if probing:
                     self._probing = False
@@ -137,11 +137,11 @@ class Service:
             message, hint = self._last
             raise ServiceAway(message, hint=hint, retry_after=max(left, 1.0))
 
-    def answered(self) -> None:
+    def note_answer(self) -> None:
         """Note that the service is there, and refuses no calls."""
         self._failures, self._last, self._latest, self._away_for, self.refused = 0, None, None, 0.0, None
 
-    def _failed(self, failure: Retry) -> None:
+    def _note_failure(self, failure: Retry) -> None:
         self._failures += 1
         self._latest = self._clock.monotonic(), failure.line()
         silent = self.impatient and isinstance(failure, CallFailed) and failure.status is None
@@ -173,18 +173,18 @@ class Services:
     def waiting(self) -> dict[str, float]:
         """Return the number of callers that wait, by label. May be called in another thread, as `available`."""
         found: dict[str, float] = {}
-        for label, service in self._labelled():
+        for label, service in self._by_label():
             found[label] = found.get(label, 0) + service.waiting
         return found
 
     def available(self) -> dict[str, float]:
         """Return 0 for each label of a service that is away, 1 for the others."""
         found: dict[str, float] = {}
-        for label, service in self._labelled():
+        for label, service in self._by_label():
             found[label] = min(found.get(label, 1), 0 if service.is_away else 1)
         return found
 
-    def _labelled(self) -> Iterator[tuple[str, Service]]:
+    def _by_label(self) -> Iterator[tuple[str, Service]]:
         for reference in self._known.valuerefs():
             if (service := reference()) is not None:
                 for label in service.labels:

@@ -26,8 +26,8 @@ MOST_KEPT: Final = 10_000
 
 
 class RunUsage(NamedTuple):
-    """What the calls of one run used. Tokens that a service does not tell are not counted. `cost`: in US dollars; None
-    if no price is known."""
+    """The usage of the calls of one run. Tokens that a service does not tell are not counted. `cost`: in US dollars;
+    None if no price is known."""
 
     calls: int
     tokens_in: int
@@ -36,14 +36,14 @@ class RunUsage(NamedTuple):
     cost: float | None
 
 
-async def used_by(database: Database, run_id: str) -> RunUsage:
-    """Return what the calls of a run used. Raises `Unavailable`."""
+async def run_usage(database: Database, run_id: str) -> RunUsage:
+    """Return the usage of the calls of a run. Raises `Unavailable`."""
     async with database.read() as connection:
         return await connection.run_sync(usage_of, run_id)
 
 
 def usage_of(connection: Connection, run_id: str) -> RunUsage:
-    """Return what the calls of a run used, as far as they are stored."""
+    """Return the usage of the calls of a run, as far as they are stored."""
     sums = (func.sum(usage.c[name]) for name in ("tokens_in", "tokens_out", "cached", "cost"))
     query = select(func.count(), *sums).where(usage.c.run_id == run_id)
     calls, tokens_in, tokens_out, cached, cost = connection.execute(query).one()
@@ -59,31 +59,31 @@ class UsageLog:
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
         self._clock = clock
-        self._kept: deque[CallEnd] = deque()
+        self._pending: deque[CallEnd] = deque()
         self._lost = 0
 
     def add(self, call: Call) -> None:
         """Store the row of `call` soon, with what it counts against limits. Raises nothing."""
-        self._kept.append(self._ended_call(call))
-        self.store_kept()
+        self._pending.append(self._ended_call(call))
+        self.store_pending()
 
-    def store_kept(self) -> None:
+    def store_pending(self) -> None:
         """Store the rows that could not be stored before."""
-        while self._kept:
-            ended = self._kept[0]
+        while self._pending:
+            ended = self._pending[0]
             try:
                 future = self._database.commits.put(LEDGER, ended)
             except Unavailable:
                 return self._bound()
-            self._kept.popleft()
-            future.add_done_callback(partial(self._stored, ended))
+            self._pending.popleft()
+            future.add_done_callback(partial(self._finish_write, ended))
         return None
 
-    def _stored(self, ended: CallEnd, done: asyncio.Future[Answer]) -> None:
+    def _finish_write(self, ended: CallEnd, done: asyncio.Future[Answer]) -> None:
         error = done.exception()
         if isinstance(error, Unavailable):
             # It may be stored nevertheless.
-            self._kept.append(ended._replace(again=True))
+            self._pending.append(ended._replace(again=True))
             self._bound()
         elif error is not None:
             log.error("usage_not_stored", reason=f"{type(error).__name__}: {error}")
@@ -94,8 +94,8 @@ class UsageLog:
     def _bound(self) -> None:
         """Drop the oldest rows beyond `MOST_KEPT`; the first loss is logged, and their number when rows are stored
         again."""
-        while len(self._kept) > MOST_KEPT:
-            self._kept.popleft()
+        while len(self._pending) > MOST_KEPT:
+            self._pending.popleft()
             if not self._lost:
                 log.error("usage_not_stored", reason="the database is not available, and too many rows wait for it")
             self._lost += 1

@@ -19,9 +19,9 @@ MOST_GROUPS: Final = 1000
 
 
 class UsageSum(NamedTuple):
-    """What calls used together. `group`: the values by which they were chosen. `unanswered`: of the calls, those that
-    failed or were cancelled. `unpriced`: of the answered ones, those whose cost is not known. `cost`: in 1e-9 US
-    dollars."""
+    """The usage of several calls together. `group`: the values by which they were chosen. `unanswered`: of the calls,
+    those that failed or were cancelled. `unpriced`: of the answered ones, those whose cost is not known. `cost`: in
+    1e-9 US dollars."""
 
     group: tuple[Any, ...]
     calls: int
@@ -69,6 +69,6 @@ def _sum(column: Column[Any]) -> ColumnElement[Any]:
     return func.coalesce(func.sum(column), 0)
 
 
-def shown_day(day: int) -> str:
+def day_text(day: int) -> str:
     """Return the date of a day, as the groups by day have it."""
     return rfc3339(day * DAY_MS / 1000)[:10]

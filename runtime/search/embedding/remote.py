@@ -93,7 +93,7 @@ class RemoteEmbedder(Embedder):
 
     def renew(self) -> None:
         self._dimension = self._service.dimension
-        self._calls.service.answered()
+        self._calls.service.note_answer()
 
     def count_with(self, context: CallContext) -> None:
         url, model, key = self._service.url, self._service.model, self._service.key

@@ -11,7 +11,7 @@ from runtime.clock import milliseconds, rfc3339
 from runtime.identity import users
 from runtime.models.budgets.budgets import Budgets, State
 from runtime.models.budgets.limits import DAY_MS, NANO, LimitName, Total
-from runtime.models.calls.usage_sums import By, UsageSum, shown_day, usage_sums
+from runtime.models.calls.usage_sums import By, UsageSum, day_text, usage_sums
 from runtime.tools.agent.access import check_agent
 from runtime.tools.agent.types import User
 from runtime.tools.context import Context
@@ -110,7 +110,7 @@ def _row(by: By, each: UsageSum, known: Mapping[str, str]) -> UsageRow:
         case "user":
             name = users.display_name(known, each.group[0])
         case "day":
-            name = shown_day(each.group[0])
+            name = day_text(each.group[0])
         case _:
             name = each.group[0] or "-"
     counts: dict[str, Any] = each._asdict() | {"cost": each.cost / NANO}

@@ -138,7 +138,7 @@ async def test_too_many_rows_are_lost_and_that_is_logged_once(
         for number in range(20):
             log.add(call(f"m-{number}"))
         database.outage.problem = None
-        log.store_kept()
+        log.store_pending()
         await settled(database)
         await until(lambda: len(lines) == 2)
 

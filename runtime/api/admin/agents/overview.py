@@ -12,7 +12,7 @@ from dslc.blocks.agent import Agent
 from runtime.api.admin.operation import operation
 from runtime.api.admin.parameters import Text, attributes, time_json
 from runtime.api.admin.state import AdminContext
-from runtime.models.calls.usage import used_by
+from runtime.models.calls.usage import run_usage
 from runtime.switches import SwitchedOff
 from runtime.threads.run import RunRow, newest_runs
 from runtime.tools.agent.access import check_agent, main_name, model_of, named_agent
@@ -57,9 +57,9 @@ async def agent_runs(
     found = [run for each in names for run in await newest_runs(context.database, user_id, each, limit)]
     if not found and agent is not None:
         check_agent(context, agent)
-    newest = nlargest(limit, found, key=attrgetter("started_at", "id"))
+    runs = nlargest(limit, found, key=attrgetter("started_at", "id"))
     return {
-        "runs": [{**_run(context, run), "usage": (await used_by(context.database, run.id))._asdict()} for run in newest]
+        "runs": [_run(context, run) | {"usage": (await run_usage(context.database, run.id))._asdict()} for run in runs]
     }
 
 

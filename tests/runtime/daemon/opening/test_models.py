@@ -215,7 +215,7 @@ async def test_a_reload_keeps_what_is_known_of_a_service(world: World) -> None:
     generation = await world.load(program)
     client = generation.model(QUICK)
     assert client is not None
-    client._first.calls.service._failed(ModelUnavailable("it is away"))
+    client._first.calls.service._note_failure(ModelUnavailable("it is away"))
     known = client._first.calls.service
     after = (await world.load(of(block("http://localhost:1/v1", temperature=0.0)))).model(QUICK)
 
