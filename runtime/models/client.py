@@ -73,16 +73,16 @@ class CountedModel:
         self._stated: dict[str, int] = {}
         """The windows of the service's models, as it said them when it refused a larger request."""
         self._context = context
-        self.calls = self._counted(_price(block, self._url))
+        self.calls = self._counted_calls(_price(block, self._url))
 
     def with_model(self, model: str) -> Self:
         """Return the same service with another of its models, whose price is the published one."""
         other = copy.copy(self)
         other.model = self.model.with_model(model)
-        other.calls = other._counted(PublishedPrice(self.block.service.name, self._url))
+        other.calls = other._counted_calls(PublishedPrice(self.block.service.name, self._url))
         return other
 
-    def _counted(self, price: Price) -> CountedCalls:
+    def _counted_calls(self, price: Price) -> CountedCalls:
         identity: Hashable = (*self._service, self.model.model)
         return CountedCalls(
             self.block.name,
@@ -118,7 +118,7 @@ class CountedModel:
     def kind(self, request: Request, owner: CallOwner, purpose: Purpose, count: Count | None) -> CallKind:
         """Return the kind of a call with this request. `count`: see `ModelClient.reply`."""
         counted = request if self.reads_schema else structs.replace(request, schema=None)
-        return CallKind(owner, purpose, lambda: _most(counted, count))
+        return CallKind(owner, purpose, lambda: _largest_usage(counted, count))
 
     async def reply(self, request: Request, kind: CallKind) -> Reply:
         """Return the model's reply. Raises ModelUnavailable, ModelRefused."""
@@ -127,11 +127,11 @@ class CountedModel:
             reply = await self.model.reply(request)
             return reply, reply.usage
 
-        with self._translated():
-            return self._signed(await self.calls.call(attempt, kind, seconds=self.seconds))
+        with self._translate_errors():
+            return self._label_reply(await self.calls.call(attempt, kind, seconds=self.seconds))
 
     async def problem(self) -> Problem | None:
-        """Return why the model cannot be asked now, by its last calls or by a look at its service; None if it answers.
+        """Return the problem of the model now, by its last calls or by a look at its service; None if it answers.
         Cheap. Raises nothing."""
         return self._problem_of_calls() or await self.model.problem()
 
@@ -151,18 +151,18 @@ class CountedModel:
 
     async def stream(self, request: Request, kind: CallKind) -> AsyncGenerator[str | Reply, None]:
         """Yield the parts of the model's reply, then the whole. Raises ModelUnavailable, ModelRefused."""
-        with self._translated():
+        with self._translate_errors():
             async with aclosing(
                 self.calls.stream(lambda: self.model.stream(request), kind, seconds=self.seconds)
             ) as parts:
                 async for part in parts:
-                    yield self._signed(part) if isinstance(part, Reply) else part
+                    yield self._label_reply(part) if isinstance(part, Reply) else part
 
-    def _signed(self, reply: Reply) -> Reply:
+    def _label_reply(self, reply: Reply) -> Reply:
         return structs.replace(reply, model=f"{self.model.name}/{self.model.model}")
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         try:
             yield
             return
@@ -251,7 +251,7 @@ class ModelClient:
         for counted in self._order(request):
             kind = counted.kind(request, owner, purpose, count)
             try:
-                return await counted.reply(_tempered(request, counted.block, temperature), kind)
+                return await counted.reply(_with_temperature(request, counted.block, temperature), kind)
             except (ModelUnavailable, ModelRefused, BudgetExceeded) as error:
                 reasons.note(error, first=counted is self._first)
         raise reasons.error()
@@ -273,7 +273,7 @@ class ModelClient:
         reasons, begun = _Reasons(), False
         for counted in self._order(request):
             kind = counted.kind(request, owner, purpose, count)
-            parts = counted.stream(_tempered(request, counted.block, temperature), kind)
+            parts = counted.stream(_with_temperature(request, counted.block, temperature), kind)
             async with aclosing(parts):
                 try:
                     async for part in parts:
@@ -310,13 +310,13 @@ class ModelClient:
         return False
 
     async def problems(self) -> list[Problem | None]:
-        """Return why the model, and each of its fallbacks, cannot be asked now; None for those that answer. Cheap.
-        Raises nothing."""
+        """Return the problem of the model and of each of its fallbacks now; None for those that answer. Cheap. Raises
+        nothing."""
         return await asyncio.gather(*(counted.problem() for counted in (self._first, *self._fallback)))
 
     @property
     def known_problems(self) -> list[Problem | None]:
-        """What `problems` returns, as the last calls and looks have shown it. Asks nothing."""
+        """The result of `problems` by the last calls and looks. Asks nothing."""
         return [counted.known_problem for counted in (self._first, *self._fallback)]
 
     async def window(self) -> Window:
@@ -337,12 +337,12 @@ class ModelClient:
         if reply.model == f"{self.name}/{self.model}":
             self._first.model.unopened_reasoning = True
 
-    def others(self, request: Request) -> ModelClient | None:
+    def fallbacks_for(self, request: Request) -> ModelClient | None:
         """Return a client of the fallbacks that can be asked this; None without any."""
         others = self._order(request)[1:]
         return ModelClient(others[0], others[1:]) if others else None
 
-    def alone(self, model: str | None = None) -> ModelClient:
+    def without_fallback(self, model: str | None = None) -> ModelClient:
         """Return a client without fallbacks; with `model`, of another model of the same service."""
         return ModelClient(self._first if model is None else self._first.with_model(model))
 
@@ -356,7 +356,7 @@ class ModelClient:
 
 
 class _Reasons:
-    """Why the models that were asked did not answer."""
+    """The errors of the models that did not answer."""
 
     def __init__(self) -> None:
         self._first: ModelUnavailable | None = None
@@ -399,11 +399,11 @@ async def open_client(
     return ModelClient(CountedModel(block, model, options, CallContext(Services(clock), clock=clock)))
 
 
-def _tempered(request: Request, block: LanguageModel, temperature: float | None) -> Request:
+def _with_temperature(request: Request, block: LanguageModel, temperature: float | None) -> Request:
     return structs.replace(request, temperature=block.temperature if temperature is None else temperature)
 
 
-def _most(request: Request, count: Count | None) -> Usage:
+def _largest_usage(request: Request, count: Count | None) -> Usage:
     """Return the tokens that a request and its reply may have."""
     return Usage(tokens_in=request_tokens(request, count), tokens_out=request.max_tokens)
 

@@ -324,7 +324,7 @@ class Loop:
 
         reading = await self._read_with_corrections(built, reply, correct)
         request = self._request(built)
-        other = self._client.others(request) if reply.finish == "malformed" else None
+        other = self._client.fallbacks_for(request) if reply.finish == "malformed" else None
         if other is not None and needs_correction(reading, self._reads):
             try:
                 reply = await self._model_step(f"{number}/fallback", lambda: self._reply(request, number, client=other))

@@ -255,7 +255,7 @@ def _chosen(memory: OpenMemory, wanted: SummaryRequest) -> ModelClient | None:
     if wanted.provider is None and wanted.model is None:
         return model
     # A call that names a provider or a model gets no fallback.
-    return model.alone(wanted.model)
+    return model.without_fallback(wanted.model)
 
 
 async def _abstract(

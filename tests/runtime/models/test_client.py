@@ -550,8 +550,8 @@ async def test_alone_it_has_no_fallback_and_may_be_another_model(world: World, s
     service.answers += [says(503)] * TRIES
     client = await world.client(service, await world.model(other, "big"))
     with pytest.raises(ModelUnavailable):
-        await client.alone().reply(ASKED, owner=ADA)
-    reply = await client.alone("m-2").reply(ASKED, owner=ADA)
+        await client.without_fallback().reply(ASKED, owner=ADA)
+    reply = await client.without_fallback("m-2").reply(ASKED, owner=ADA)
 
     assert (reply.model, service.bodies[-1]["model"]) == ("openai/m-2", "m-2")
     assert other.bodies == []
