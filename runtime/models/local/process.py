@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, Final
 
 import msgspec
 
-from runtime.models.local.chat import as_text, harmless
+from runtime.models.local.chat import cleaned_body, text_cleaner
 from runtime.models.local.worker import SOCKET, Start
 from runtime.models.model import ModelUnavailable
 from runtime.outbound.http import CallFailed, HttpCaller
@@ -69,7 +69,7 @@ class WorkerProcess:
             except OSError as error:
                 raise ModelUnavailable(f"the worker of the model local cannot be started: {error.strerror}") from None
             resources.callback(channel.close)
-            caller = HttpCaller(socket=_reachable(folder, resources) / SOCKET)
+            caller = HttpCaller(socket=_short_path(folder, resources) / SOCKET)
             resources.push_async_callback(caller.close)
             worker = cls(process, errors, caller)
             resources.push_async_callback(worker._stop)
@@ -83,7 +83,7 @@ class WorkerProcess:
         answered = False
         calling = self._caller.post_lines(
             f"{SERVER}/v1/chat/completions",
-            harmless(body, self._clean),
+            cleaned_body(body, self._clean),
             part_seconds=_UNLIMITED_SECONDS,
             timeout_seconds=_UNLIMITED_SECONDS,
         )
@@ -94,7 +94,7 @@ class WorkerProcess:
                     yield line
         except CallFailed as failure:
             answered = True
-            await self._raise_ended(failure)
+            await self._raise_if_ended(failure)
             raise
         finally:
             if not answered and self.alive:
@@ -105,20 +105,20 @@ class WorkerProcess:
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Return the tokens of each text; a control token in it counts as text, as in a message. Raises
         ModelUnavailable, CallFailed."""
-        return [len((await self._tokenized(text))["tokens"]) for text in texts]
+        return [len((await self._tokenize(text))["tokens"]) for text in texts]
 
     async def close(self) -> None:
         """End the process, and with it every open request. It has nothing to finish, so it is killed."""
         await self._resources.aclose()
 
-    async def _tokenized(self, text: str) -> Mapping[str, Any]:
+    async def _tokenize(self, text: str) -> Mapping[str, Any]:
         asked = {"content": text, "add_special": False, "parse_special": False}
         try:
             found: Mapping[str, Any] = await self._caller.post_json(
                 f"{SERVER}/tokenize", asked, timeout_seconds=_UNLIMITED_SECONDS, tries=1
             )
         except CallFailed as failure:
-            await self._raise_ended(failure)
+            await self._raise_if_ended(failure)
             raise
         return found
 
@@ -129,13 +129,13 @@ class WorkerProcess:
             while not received.endswith(b"\n") and (part := await loop.sock_recv(channel, 1 << 16)):
                 received += part
         if not received.endswith(b"\n"):
-            await self._exited()
+            await self._wait_for_exit()
             _, not_loaded, reason = _text(self._errors).partition(_NOT_LOADED)
             if not_loaded or (self._process.returncode or 0) > 0:
                 reason = reason.partition("\n")[0].strip() or _last_line(self._errors)
                 raise ModelUnavailable(f"the model local cannot load {start.path}: {reason}")
-            raise self._ended("while it loaded the model")
-        self._clean = as_text(msgspec.json.decode(received, type=list[str]))
+            raise self._exit_error("while it loaded the model")
+        self._clean = text_cleaner(msgspec.json.decode(received, type=list[str]))
 
     def _cancel(self) -> None:
         """Kill the worker if it does not go on to other requests. It notices by itself that nobody reads an answer."""
@@ -163,7 +163,7 @@ class WorkerProcess:
         await self._process.wait()
         await asyncio.gather(*self._cancelled)
 
-    async def _exited(self) -> None:
+    async def _wait_for_exit(self) -> None:
         """Wait for the end of a process that has closed a connection. One that goes on is killed."""
         try:
             async with asyncio.timeout(_EXIT_SECONDS):
@@ -172,13 +172,13 @@ class WorkerProcess:
             self._kill()
             await self._process.wait()
 
-    async def _raise_ended(self, failure: CallFailed) -> None:
+    async def _raise_if_ended(self, failure: CallFailed) -> None:
         """Raise ModelUnavailable if there was no answer, which only a process that has ended gives."""
         if failure.status is None:
-            await self._exited()
-            raise self._ended("before it answered") from None
+            await self._wait_for_exit()
+            raise self._exit_error("before it answered") from None
 
-    def _ended(self, when: str) -> ModelUnavailable:
+    def _exit_error(self, when: str) -> ModelUnavailable:
         """Return the error for a process that has ended, with its last line of output."""
         code = self._process.returncode
         how = signal.Signals(-code).name if code is not None and code < 0 else f"exit code {code}"
@@ -187,7 +187,7 @@ class WorkerProcess:
         )
 
 
-def _reachable(folder: Path, resources: AsyncExitStack) -> Path:
+def _short_path(folder: Path, resources: AsyncExitStack) -> Path:
     """Return a short path of a folder, where there is one: that of a socket has at most 107 bytes (unix(7))."""
     descriptors = Path("/proc/self/fd")
     if not descriptors.is_dir():

@@ -33,7 +33,7 @@ class Runner:
         self._closed = False
 
     @property
-    def loaded(self) -> bool:
+    def is_loaded(self) -> bool:
         """True if the model is in memory."""
         return self._worker is not None and self._worker.alive
 
@@ -53,10 +53,10 @@ class Runner:
         with self._in_use():
             try:
                 async with asyncio.timeout(self._timeout):
-                    worker = await self._loaded()
+                    worker = await self._running_worker()
                     return await worker.count_tokens(texts)
             except TimeoutError:
-                raise self._late() from None
+                raise self._timeout_error() from None
 
     async def close(self) -> None:
         """End the worker."""
@@ -64,14 +64,14 @@ class Runner:
         if self._starting is not None:
             self._starting.cancel()
             await asyncio.gather(self._starting, return_exceptions=True)
-        self._let_go()
+        self._end_worker()
         await asyncio.gather(*self._ending)
 
     async def _lines(self, body: dict[str, Any], deadline: float) -> AsyncGenerator[bytes, None]:
         # A timeout around the whole loop would also count the time in which the consumer of a line works.
         try:
             async with asyncio.timeout_at(deadline):
-                worker = await self._loaded()
+                worker = await self._running_worker()
             async with aclosing(worker.lines(body)) as lines:
                 while True:
                     async with asyncio.timeout_at(deadline):
@@ -80,9 +80,9 @@ class Runner:
                         return
                     yield line
         except TimeoutError:
-            raise self._late() from None
+            raise self._timeout_error() from None
 
-    async def _loaded(self) -> WorkerProcess:
+    async def _running_worker(self) -> WorkerProcess:
         """Return the worker, started if necessary. A caller that is cancelled does not end the start."""
         if self._worker is not None and self._worker.alive:
             return self._worker
@@ -90,7 +90,7 @@ class Runner:
             raise ModelUnavailable("the model local is closed")
         if self._starting is None:
             self._starting = asyncio.create_task(self._start(), name=f"model local: load {self._file.name}")
-            self._starting.add_done_callback(self._started)
+            self._starting.add_done_callback(self._finish_start)
         starting = self._starting
         try:
             return await asyncio.shield(starting)
@@ -108,14 +108,14 @@ class Runner:
             async with asyncio.timeout(self._timeout):
                 return await WorkerProcess.start(self._file.path, self._window, self._threads)
         except TimeoutError:
-            raise self._late() from None
+            raise self._timeout_error() from None
 
-    def _started(self, task: asyncio.Task[WorkerProcess]) -> None:
+    def _finish_start(self, task: asyncio.Task[WorkerProcess]) -> None:
         self._starting = None
         # Reading the exception marks it as seen: nobody may wait any more.
         if not task.cancelled() and task.exception() is None:
             self._worker = task.result()
-            self._rest()
+            self._start_timer()
 
     @contextmanager
     def _in_use(self) -> Iterator[None]:
@@ -128,14 +128,14 @@ class Runner:
             yield
         finally:
             self._users -= 1
-            self._rest()
+            self._start_timer()
 
-    def _rest(self) -> None:
+    def _start_timer(self) -> None:
         """Begin to wait for the end of an unused worker."""
         if self._users == 0 and self._worker is not None and self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(self._idle, self._let_go)
+            self._timer = asyncio.get_running_loop().call_later(self._idle, self._end_worker)
 
-    def _let_go(self) -> None:
+    def _end_worker(self) -> None:
         """End the worker in the background."""
         worker, self._worker = self._worker, None
         if self._timer is not None:
@@ -146,7 +146,7 @@ class Runner:
             self._ending.add(task)
             task.add_done_callback(self._ending.discard)
 
-    def _late(self) -> ModelUnavailable:
+    def _timeout_error(self) -> ModelUnavailable:
         return ModelUnavailable(
             f"the model local did not answer within {format_duration(self._timeout)}",
             hint="raise `timeout`, or use a smaller model",

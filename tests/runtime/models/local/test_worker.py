@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from runtime.models.local import process
-from runtime.models.local.chat import harmless
+from runtime.models.local.chat import cleaned_body
 from runtime.models.local.model import LocalModel, open_local
 from runtime.models.local.options import LocalOptions
 from runtime.models.model import ModelUnavailable, NoSuchModel
@@ -111,7 +111,7 @@ async def test_a_worker_that_is_killed_while_nobody_asks_is_replaced(opened: Cal
     model = opened()
     worker = await answered(model)
     os.kill(worker, signal.SIGKILL)
-    await until(lambda: not model._runner.loaded)
+    await until(lambda: not model._runner.is_loaded)
     assert await answered(model) != worker
 
 
@@ -228,10 +228,10 @@ async def test_a_worker_that_does_not_stop_is_killed(
 
     def noted(body: dict[str, Any], clean: Callable[[str], str]) -> dict[str, Any]:
         sent.set()
-        return harmless(body, clean)
+        return cleaned_body(body, clean)
 
     monkeypatch.setattr(process, "CANCEL_SECONDS", 0.2)
-    monkeypatch.setattr(process, "harmless", noted)
+    monkeypatch.setattr(process, "cleaned_body", noted)
     model = opened()
     worker = await answered(model)
     sent.clear()
