@@ -44,7 +44,7 @@ _PASSING = (ModelRateLimitError, ModelUnavailableError, ModelServerError)
 
 
 class Service(NamedTuple):
-    """Whom a question went to: the row, its model, the host as shown, and what no message may contain."""
+    """The service of a question: the row, its model, the host as shown, and the texts that no message may contain."""
 
     row: str
     model: str
@@ -64,7 +64,7 @@ def error_of(error: Exception, asked: Service) -> SymbiontError:
         return WindowExceeded(f"{message}: {detail}" if detail else message)
     answered = f"{asked.host} answered {status}" if status else f"{asked.host} answered with an error"
     answered = f"{answered}: {detail}" if detail else answered
-    return _absence(error, asked, status, answered) or _refusal(error, asked, answered, detail, said)
+    return _temporary_error(error, asked, status, answered) or _permanent_error(error, asked, answered, detail, said)
 
 
 def malformed_in(error: Exception, asked: Service) -> Reply | None:
@@ -94,7 +94,7 @@ def refusal_in(response: ModelResponse, asked: Service) -> RequestRefused | None
     return refusal
 
 
-def _absence(error: Exception, asked: Service, status: object, answered: str) -> ModelUnavailable | None:
+def _temporary_error(error: Exception, asked: Service, status: object, answered: str) -> ModelUnavailable | None:
     """Return the error if the same question may be answered later."""
     if isinstance(error, ModelRequestTimeout | ModelTimeoutError):
         return unavailable(
@@ -111,13 +111,13 @@ def _absence(error: Exception, asked: Service, status: object, answered: str) ->
     return None
 
 
-def _refusal(error: Exception, asked: Service, answered: str, detail: str, said: str) -> ModelRefused:
+def _permanent_error(error: Exception, asked: Service, answered: str, detail: str, said: str) -> ModelRefused:
     """Return the error that a person must correct, or that is about what this request says."""
     status = getattr(error, "status_code", None)
     if _is_caused_by(error, CompressedAnswer):
-        return _refused(asked, f"{asked.host} sent a compressed answer, which was not requested", "check the URL")
+        return _refusal(asked, f"{asked.host} sent a compressed answer, which was not requested", "check the URL")
     if _is_caused_by(error, TooLarge):
-        return _refused(asked, f"{asked.host} answered more than {LARGEST_ANSWER} bytes", "check the URL")
+        return _refusal(asked, f"{asked.host} answered more than {LARGEST_ANSWER} bytes", "check the URL")
     kind = kind_of(status, detail, said, no_model=isinstance(error, ModelNotFoundError))
     if issubclass(kind, RequestRefused) and is_moderated(said):
         return kind(f"{asked.host} refuses what the request says: {said}")
@@ -129,9 +129,9 @@ def _refusal(error: Exception, asked: Service, answered: str, detail: str, said:
         case ModelNotFoundError():
             return NoSuchModel(f"{asked.host} has no model {asked.model}", hint="check `model` and `url`")
         case ModelQuotaExceededError():
-            return _refused(asked, answered, "the account's quota is used up", AccessRefused)
+            return _refusal(asked, answered, "the account's quota is used up", AccessRefused)
         case ModelHTTPError():
-            return _refused(asked, answered, error.hint, kind)
+            return _refusal(asked, answered, error.hint, kind)
     return not_text(asked)
 
 
@@ -158,7 +158,7 @@ def unavailable(
     return error
 
 
-def _refused(asked: Service, reason: str, hint: str | None, kind: type[ModelRefused] = ModelRefused) -> ModelRefused:
+def _refusal(asked: Service, reason: str, hint: str | None, kind: type[ModelRefused] = ModelRefused) -> ModelRefused:
     return kind(f"the model {asked.row} is refused: {reason}", hint=hint)
 
 

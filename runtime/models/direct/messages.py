@@ -50,15 +50,15 @@ def messages_of(request: Request, service: str) -> list[ModelMessage]:
             if waiting:
                 told.append(ModelRequest(parts=waiting))
                 waiting = []
-            told.append(ModelResponse(parts=_said(message, service)))
+            told.append(ModelResponse(parts=_response_parts(message, service)))
         else:
-            waiting.append(_part(message, names))
+            waiting.append(_request_part(message, names))
     if waiting:
         told.append(ModelRequest(parts=waiting))
     return told
 
 
-def _part(message: Message, names: Mapping[str, str]) -> ModelRequestPart:
+def _request_part(message: Message, names: Mapping[str, str]) -> ModelRequestPart:
     match message.role:
         case "system":
             return SystemPromptPart(content=message.text)
@@ -68,7 +68,7 @@ def _part(message: Message, names: Mapping[str, str]) -> ModelRequestPart:
     return UserPromptPart(content=message.text)
 
 
-def _said(message: Message, service: str) -> Sequence[ModelResponsePart]:
+def _response_parts(message: Message, service: str) -> Sequence[ModelResponsePart]:
     text = [TextPart(content=message.text)] if message.text else []
     thoughts: list[ModelResponsePart] = []
     calls: list[ModelResponsePart] = []

@@ -56,7 +56,7 @@ class DirectModel(WatchedModel):
         self._url = url
         self._host = host
         self._seconds = seconds
-        self._hide = _Hidden(secrets)
+        self._secrets = _Secrets(secrets)
         self._settings = settings
         self._streams = streams
         self._close = close
@@ -76,7 +76,7 @@ class DirectModel(WatchedModel):
             )
             outcome = self._outcome(response, streamed=False)
         except Exception as error:
-            outcome = self._failed(error)
+            outcome = self._failure_outcome(error)
         # Raised here, so that the library's error, which may contain the URL, is not its context.
         if isinstance(outcome, SymbiontError):
             raise outcome
@@ -90,20 +90,20 @@ class DirectModel(WatchedModel):
         limits = ModelSettings(request_timeout=self._seconds * STREAM_FACTOR, first_event_timeout=self._seconds)
         try:
             async with AsyncExitStack() as stack:
-                answer = await self._begun(stack, request, self._settings | settings_of(request) | limits)
+                answer = await self._open_stream(stack, request, self._settings | settings_of(request) | limits)
                 async for event in answer:
                     if text := _text(event):
                         yield text
                 outcome = self._outcome(answer.get(), streamed=True)
         except Exception as error:
-            outcome = self._failed(error)
+            outcome = self._failure_outcome(error)
         if isinstance(outcome, SymbiontError):
             raise outcome
         yield outcome
 
     def _outcome(self, response: ModelResponse, *, streamed: bool) -> Reply | SymbiontError:
         """Return the reply of an answer, or the error for one that has none."""
-        asked, reason = self._asked(), reason_of(response)
+        asked, reason = self._service(), reason_of(response)
         if reason is None and streamed:
             return unavailable(asked, f"{self._host} ended its answer before it was complete", maybe_done=True)
         if reason is None and not response.parts:
@@ -114,9 +114,9 @@ class DirectModel(WatchedModel):
         except NotAnswered:
             return unavailable(asked, f"{self._host} ended its answer with an error: {reason}", maybe_done=True)
 
-    def _failed(self, error: Exception) -> Reply | SymbiontError:
-        """Return what a failed question has as its reply all the same, else the error for it."""
-        asked = self._asked()
+    def _failure_outcome(self, error: Exception) -> Reply | SymbiontError:
+        """Return the reply that a failed question has all the same, else the error for it."""
+        asked = self._service()
         if (reply := malformed_in(error, asked)) is not None:
             self._reachability.note(None)
             return reply
@@ -127,7 +127,7 @@ class DirectModel(WatchedModel):
             self._reachability.note(Problem.of(failure))
         return failure
 
-    async def _begun(self, stack: AsyncExitStack, request: Request, settings: ModelSettings) -> StreamedResponse:
+    async def _open_stream(self, stack: AsyncExitStack, request: Request, settings: ModelSettings) -> StreamedResponse:
         """Return a streamed answer, which `stack` closes."""
         opened: list[Any] = []
 
@@ -174,8 +174,8 @@ class DirectModel(WatchedModel):
         """The provider and the model."""
         return f"{self._host} {self.model}"
 
-    def _asked(self) -> Service:
-        return Service(self.name, self.model, self._host, self._seconds, self._hide.reveal())
+    def _service(self) -> Service:
+        return Service(self.name, self.model, self._host, self._seconds, self._secrets.reveal())
 
 
 def _text(event: object) -> str:
@@ -188,7 +188,7 @@ def _text(event: object) -> str:
     return ""
 
 
-class _Hidden:
+class _Secrets:
     """Texts that no message may contain, and no repr shows."""
 
     def __init__(self, secrets: Mapping[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""The providers: how each one's library is opened, with the program's URL and key and nothing of the environment."""
+"""The providers, whose libraries are opened with the program's URL and key and nothing of the environment."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from runtime import extras
 from runtime.errors import UsageError
+from runtime.models import Open
 from runtime.models.direct.options import (
     AnthropicOptions,
     BedrockOptions,
@@ -32,7 +33,7 @@ _SECRETS: Final = ("api_key", "access_key_id", "secret_access_key", "session_tok
 
 
 class _Library(NamedTuple):
-    """An opened library of a provider: its models, what closes it, and whether it takes limits with each call."""
+    """An opened library of a provider. `retries`, `timeout`: it takes these limits with each call."""
 
     make: Make
     close: Callable[[], Awaitable[None]]
@@ -44,28 +45,26 @@ _Opener = Callable[[Any, Mapping[str, str]], _Library]
 """Opens the library of a provider with the options of a row and its keys."""
 
 
-def _row(
-    row: str, kind: type[BaseModel], package: str, library: _Opener
-) -> Callable[[Mapping[str, object]], Awaitable[Model]]:
-    """Return what opens the model of a row: it makes no call, and raises UsageError for a missing package or an invalid
-    key. `kind`: of its options. `package`: of its library."""
+def _row_opener(row: str, kind: type[BaseModel], package: str, library: _Opener) -> Open:
+    """Return the function that opens the model of a row: it makes no call, and raises UsageError for a missing package
+    or an invalid key. `kind`: of its options. `package`: of its library."""
 
     async def open_row(options: Mapping[str, object]) -> Model:
         keys = _keys(row, options)
         read: Any = kind.model_validate({**options, **dict.fromkeys(keys, "a secret")})
-        if (missing := _missing(row, keys)) is not None:
+        if (missing := _missing_key(row, keys)) is not None:
             return KeylessModel(row, read.model, missing)
         for each in ("pydantic_ai", package.partition(".")[0], package):
             if find_spec(each) is None:
                 hint = extras.install("models")
                 raise UsageError(f"the model {row} needs packages that are not installed", hint=hint)
         # Importing them takes seconds, in which the loop must serve others.
-        return await asyncio.to_thread(_opened, row, read, keys, library)
+        return await asyncio.to_thread(_open_model, row, read, keys, library)
 
     return open_row
 
 
-def _opened(row: str, read: Any, keys: Mapping[str, str], library: _Opener) -> Model:
+def _open_model(row: str, read: Any, keys: Mapping[str, str], library: _Opener) -> Model:
     from pydantic_ai.settings import ModelSettings
 
     from runtime.models.direct.model import DirectModel
@@ -98,8 +97,8 @@ def _keys(row: str, options: Mapping[str, object]) -> dict[str, str]:
     return {name: key_text(key, whose) for name, key in found.items() if key is not None}
 
 
-def _missing(row: str, keys: Mapping[str, str]) -> str | None:
-    """Return how to give the key; None if it is there."""
+def _missing_key(row: str, keys: Mapping[str, str]) -> str | None:
+    """Return the hint for a missing key; None if it is there."""
     if "api_key" in keys or (row == "bedrock" and {"access_key_id", "secret_access_key"} <= set(keys)):
         return None
     hint = "write `api_key` with a reference to a key"
@@ -175,7 +174,7 @@ def bedrock_url(options: BedrockOptions) -> str:
     return options.url or f"https://bedrock-runtime.{options.region}.amazonaws.com"
 
 
-open_anthropic: Final = _row("anthropic", AnthropicOptions, "anthropic", _anthropic)
-open_bedrock: Final = _row("bedrock", BedrockOptions, "boto3", _bedrock)
-open_cohere: Final = _row("cohere", CohereOptions, "cohere", _cohere)
-open_google: Final = _row("google", GoogleOptions, "google.genai", _google)
+open_anthropic: Final = _row_opener("anthropic", AnthropicOptions, "anthropic", _anthropic)
+open_bedrock: Final = _row_opener("bedrock", BedrockOptions, "boto3", _bedrock)
+open_cohere: Final = _row_opener("cohere", CohereOptions, "cohere", _cohere)
+open_google: Final = _row_opener("google", GoogleOptions, "google.genai", _google)
