@@ -59,8 +59,8 @@ class WindowExceeded(ModelRefused):
 
 
 class Problem(NamedTuple):
-    """Why a model cannot be asked. `text`: in one line, with what to do. `refused`: a person must fix it, so fallbacks
-    are not asked in its place."""
+    """The reason for which a model cannot be asked. `text`: in one line, with what to do. `refused`: a person must fix
+    it, so fallbacks are not asked in its place."""
 
     text: str
     refused: bool = False
@@ -107,14 +107,14 @@ class Model(ABC):
 
     @abstractmethod
     async def problem(self) -> Problem | None:
-        """Return why the model cannot be asked now; None if its service answers. Cheap: the result is cached for some
+        """Return the problem of the model now; None if its service answers. Cheap: the result is cached for some
         seconds. Raises nothing."""
 
     @property
     @abstractmethod
     def known_problem(self) -> Problem | None:
-        """Why the model could not be asked when it was last called or looked at. Asks nothing. None if its service
-        answered, or if that is too long ago to say anything."""
+        """The problem of the model when it was last called or looked at. Asks nothing. None if its service answered, or
+        if that is too long ago to matter."""
 
     async def reachable(self) -> bool:
         """True if the service answers at all. Cheap and raises nothing, as `problem`."""

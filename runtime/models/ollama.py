@@ -87,7 +87,7 @@ class OllamaModel(RemoteModel):
         self._options = options
 
     async def window(self) -> Window | None:
-        trained = await self._said_window()
+        trained = await self._service_window()
         if trained is not None and trained < self._context:
             # Ollama lowers `num_ctx` to it, and says so only in its log.
             return Window(trained, "service")
@@ -140,7 +140,7 @@ class OllamaModel(RemoteModel):
             body["format"] = dict(request.schema)
         return merged({name: value for name, value in body.items() if name not in unknown}, self._options.extra)
 
-    def _reading(self) -> _ReplyReader:
+    def _new_reader(self) -> _ReplyReader:
         return _ReplyReader()
 
     async def _look(self) -> Problem | None:
@@ -154,7 +154,7 @@ class OllamaModel(RemoteModel):
         message, hint, _ = self._service.no_model(self.model)
         return Problem.of(NoSuchModel(message, hint=hint))
 
-    def _refused(self, failure: CallFailed) -> Refusal:
+    def _service_refusal(self, failure: CallFailed) -> Refusal:
         return self._service.refusal(failure, self.model, _CHAT)
 
 

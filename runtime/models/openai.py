@@ -21,7 +21,7 @@ from dslc.blocks.values.types import ContextTokens, Duration, Form, HeaderName, 
 from runtime.clock import SYSTEM, Clock
 from runtime.models.answers.partial_reply import count
 from runtime.models.model import AccessRefused, Problem, Window
-from runtime.models.openai_chat import ChatReading, message_json, response_format, tool_json
+from runtime.models.openai_chat import ChatReader, message_json, response_format, tool_json
 from runtime.models.options import (
     ExtraFields,
     Reasoning,
@@ -152,11 +152,11 @@ class OpenAIModel(RemoteModel):
         limits = ("max_completion_tokens", "max_tokens")
         self._limits = limits if is_openai(options.url) else limits[::-1]
         self._options = options
-        self._reasoned: set[str] = set()
+        self._reasoning_models: set[str] = set()
         """The models that gave their reasoning as `reasoning_content`, and want it back with their calls."""
 
     async def window(self) -> Window | None:
-        window = await self._said_window()
+        window = await self._service_window()
         return None if window is None else Window(window, "service")
 
     async def _ask_window(self) -> int | None:
@@ -170,7 +170,7 @@ class OpenAIModel(RemoteModel):
         return self._service.url("chat/completions"), self._service.headers()
 
     def _body(self, request: Request, unknown: Set[str], *, stream: bool) -> dict[str, Any]:
-        wanted = self.model in self._reasoned or "no_reasoning_content" in unknown
+        wanted = self.model in self._reasoning_models or "no_reasoning_content" in unknown
         reasoning = False if "reasoning_content" in unknown else wanted or None
         extra = "call_extra" not in unknown
         messages = [
@@ -197,7 +197,7 @@ class OpenAIModel(RemoteModel):
         known = {name: value for name, value in body.items() if name not in unknown}
         return merged({**known, "stream": streams}, self._options.extra)
 
-    def _optional_in(self, sent: Mapping[str, Any]) -> Set[str]:
+    def _optional_parameters(self, sent: Mapping[str, Any]) -> Set[str]:
         messages = sent["messages"]
         calls = [call for message in messages for call in message.get("tool_calls", ())]
         returned = any("reasoning_content" in message for message in messages)
@@ -212,17 +212,17 @@ class OpenAIModel(RemoteModel):
         }
         return (sent.keys() - also.keys()) | {name for name, there in also.items() if there}
 
-    def _reading(self) -> ChatReading:
-        return ChatReading()
+    def _new_reader(self) -> ChatReader:
+        return ChatReader()
 
-    def _whole(self, reading: ReplyReader) -> Reply:
-        reply = super()._whole(reading)
-        assert isinstance(reading, ChatReading)
-        if "reasoning_content" in reading.returned:
-            self._reasoned.add(self.model)
+    def _whole(self, reader: ReplyReader) -> Reply:
+        reply = super()._whole(reader)
+        assert isinstance(reader, ChatReader)
+        if "reasoning_content" in reader.returned:
+            self._reasoning_models.add(self.model)
         said = [{"call": call.extra} if call.extra else {} for call in reply.calls]
-        if said and (reading.returned or reply.reasoning):
-            said[0] = {**said[0], "message": reading.returned}
+        if said and (reader.returned or reply.reasoning):
+            said[0] = {**said[0], "message": reader.returned}
         calls = [
             structs.replace(call, extra={"service": self._identity, **extra} if extra else {})
             for call, extra in zip(reply.calls, said, strict=True)
@@ -248,11 +248,11 @@ class OpenAIModel(RemoteModel):
                 return Problem.of(self._unavailable(failure))
             # Not all services list their models; another answer that refuses this shows that the service is there.
             if failure.status == HTTPStatus.UNAUTHORIZED:
-                message, hint, _ = self._refused(failure)
+                message, hint, _ = self._service_refusal(failure)
                 return Problem.of(AccessRefused(message, hint=hint))
         return None
 
-    def _refused(self, failure: CallFailed) -> Refusal:
+    def _service_refusal(self, failure: CallFailed) -> Refusal:
         return self._service.refusal(failure, self.model)
 
 

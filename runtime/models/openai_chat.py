@@ -90,7 +90,7 @@ def _is_strict(schema: Any) -> bool:
     return all(map(_is_strict, schema.values()))
 
 
-class ChatReading:
+class ChatReader:
     """Reads a completion, or the parts of a streamed one. `returned`: fields of the reply that the service wants back
     with its calls; `reasoning_content` is True there, and its content the reasoning of the reply."""
 
@@ -114,7 +114,7 @@ class ChatReading:
         if not isinstance(choices, list):
             raise ValueError("no choices")
         choice = choices[0] if choices else None
-        return self._chosen(choice) if isinstance(choice, dict) else ""
+        return self._read_choice(choice) if isinstance(choice, dict) else ""
 
     def end(self) -> None:
         """Take the mark of the end."""
@@ -131,7 +131,7 @@ class ChatReading:
             raise ValueError("no choice")
         return self._reply.whole()
 
-    def _chosen(self, choice: dict[str, Any]) -> str:
+    def _read_choice(self, choice: dict[str, Any]) -> str:
         self._begun = True
         reason = choice.get("finish_reason")
         if isinstance(reason, str | int) and reason:
@@ -143,28 +143,28 @@ class ChatReading:
         part, whole = choice.get("delta"), choice.get("message")
         if isinstance(part, dict):
             self._streamed = self._streamed or bool(part)
-            return self._said(part)
+            return self._read_message(part)
         if isinstance(whole, dict):
             self._whole = True
             # The end of some streams repeats all of it.
-            return "" if self._streamed else self._said(whole)
+            return "" if self._streamed else self._read_message(whole)
         if isinstance(text := choice.get("text"), str):
             return self._reply.add_text(text)
         if part or whole or not choice.keys() & {"delta", "message", "finish_reason"}:
             raise ValueError("no message")
         return ""
 
-    def _said(self, said: dict[str, Any]) -> str:
-        content = said.get("content")
+    def _read_message(self, message: dict[str, Any]) -> str:
+        content = message.get("content")
         if not isinstance(content, str | list | dict | None):
             raise ValueError("no text")
         text = _text(content, "text")
-        if refusal := _text(said.get("refusal")):
+        if refusal := _text(message.get("refusal")):
             text += refusal
             self._reply.finish = "filtered"
         shown = self._reply.add_text(text)
         for name in _REASONING:
-            if reasoning := _text(said.get(name), "text", "thinking", "content", "summary"):
+            if reasoning := _text(message.get(name), "text", "thinking", "content", "summary"):
                 self._reply.add_reasoning(reasoning)
                 if name == "reasoning_content":
                     self.returned[name] = True
@@ -172,15 +172,15 @@ class ChatReading:
         else:
             self._reply.add_reasoning("" if isinstance(content, str) else _text(content, "thinking"))
         for name in _RETURNED:
-            if isinstance(details := said.get(name), list):
+            if isinstance(details := message.get(name), list):
                 for each in details:
                     _add_detail(self.returned.setdefault(name, []), each, streamed=self._streamed)
-        calls = said.get("tool_calls") or said.get("function_call") or []
+        calls = message.get("tool_calls") or message.get("function_call") or []
         for call in [calls] if isinstance(calls, dict) else calls:
-            self._called(call)
+            self._read_call(call)
         return shown
 
-    def _called(self, call: Any) -> None:
+    def _read_call(self, call: Any) -> None:
         if not isinstance(call, dict):
             raise ValueError("no call")
         # The older form has no object around the function.

@@ -7,12 +7,13 @@ of another one that is needed here (`jsonpath`).
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Set
+from collections.abc import Mapping, Set
 from typing import Any, Final
 
 from pydantic import Field
 
 from dslc.blocks.values.types import SecretReference, Url
+from runtime.models import Open
 from runtime.models.keyless import KeylessModel
 from runtime.models.model import Model
 from runtime.models.openai import OpenAIModel, OpenAIOptions
@@ -59,9 +60,8 @@ class MistralModel(OpenAIModel):
         return super()._body(request, {*unknown, "stream_options"}, stream=stream)
 
 
-def _row(kind: type[OpenAIModel], options: type[ProviderOptions]) -> Callable[[Mapping[str, object]], Awaitable[Model]]:
-    """Return what opens the model of a row: it makes no call, and raises UsageError for an unresolved or invalid
-    key."""
+def _opener(kind: type[OpenAIModel], options: type[ProviderOptions]) -> Open:
+    """Return the function that opens a row: it makes no call. Raises UsageError for an unresolved or invalid key."""
 
     async def open_row(given: Mapping[str, object]) -> Model:
         read, key = options_and_key(options, given, kind._whose)
@@ -73,5 +73,5 @@ def _row(kind: type[OpenAIModel], options: type[ProviderOptions]) -> Callable[[M
     return open_row
 
 
-open_groq: Final = _row(GroqModel, GroqOptions)
-open_mistral: Final = _row(MistralModel, MistralOptions)
+open_groq: Final = _opener(GroqModel, GroqOptions)
+open_mistral: Final = _opener(MistralModel, MistralOptions)

@@ -1,4 +1,4 @@
-"""Whether a model can be asked: what its last call or a look at its service has shown, remembered for some seconds."""
+"""Cached health of a model service, by its last call or a look at it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from runtime.models.model import Model, Problem
 REACHABLE_SECONDS = 10.0
 """Seconds for which the result of `Model.problem` is cached."""
 KNOWN_SECONDS = 90.0
-"""Seconds for which what was seen is told to those who must not ask (`Model.known_problem`)."""
+"""Seconds for which it is returned to callers that must not ask (`Model.known_problem`)."""
 LOOK_SECONDS = 2.0
 """Maximum seconds for checking a service."""
 
@@ -26,7 +26,7 @@ class Reachability:
         self._seen: tuple[float, Problem | None] | None = None
 
     @property
-    def known(self) -> Problem | None:
+    def last_problem(self) -> Problem | None:
         """The problem that was last seen; None if the service answered, or nothing was seen for `KNOWN_SECONDS`."""
         if self._seen is None or self._clock.monotonic() - self._seen[0] >= KNOWN_SECONDS:
             return None
@@ -56,8 +56,8 @@ class WatchedModel(Model):
 
     @property
     def known_problem(self) -> Problem | None:
-        return self._reachability.known
+        return self._reachability.last_problem
 
     @abstractmethod
     async def _look(self) -> Problem | None:
-        """Return why the model cannot be asked; None if it can. Takes `LOOK_SECONDS` at most, and raises nothing."""
+        """Return the problem of the model; None if it can be asked. Takes `LOOK_SECONDS` at most. Raises nothing."""

@@ -94,32 +94,32 @@ class RemoteModel(WatchedModel):
         """For each model, the window that the service said last, and until when that is taken as it is."""
 
     async def reply(self, request: Request) -> Reply:
-        async with aclosing(self._asked(request, stream=False)) as parts:
+        async with aclosing(self._reply_parts(request, stream=False)) as parts:
             async for part in parts:
                 if isinstance(part, Reply):
                     return part
         raise AssertionError("it ends with the reply")
 
     def stream(self, request: Request) -> AsyncGenerator[str | Reply, None]:
-        return self._asked(request, stream=True)
+        return self._reply_parts(request, stream=True)
 
-    async def _asked(self, request: Request, *, stream: bool) -> AsyncGenerator[str | Reply, None]:
+    async def _reply_parts(self, request: Request, *, stream: bool) -> AsyncGenerator[str | Reply, None]:
         """Yield the parts of the text and the reply, whichever way the service answers."""
         reply: Reply | None
         error: SymbiontError | None
         while True:
             begun = False
             sent = self._body(request, self._unknown_parameters(), stream=stream)
-            reading = self._reading()
+            reader = self._new_reader()
             try:
                 async with aclosing(self._parts(sent)) as parts:
                     async for part in parts:
-                        if text := self._feed(reading, part):
+                        if text := self._feed(reader, part):
                             begun = True
                             yield text
-                if not reading.complete and sent.get("stream"):
+                if not reader.complete and sent.get("stream"):
                     raise CallFailed(f"{self._host} ended its answer before it was complete", maybe_done=True)
-                error, reply = None, self._whole(reading)
+                error, reply = None, self._whole(reader)
             except CallFailed as failure:
                 reply = malformed_reply(failure.answer, failure.detail)
                 error = self._error(failure, sent, again=not begun) if reply is None else None
@@ -143,7 +143,7 @@ class RemoteModel(WatchedModel):
     async def close(self) -> None:
         await self._caller.close()
 
-    async def _said_window(self) -> int | None:
+    async def _service_window(self) -> int | None:
         """Return the window that the service says; None if it does not. Raises nothing."""
         until, window = self._windows.get(self.model, (float("-inf"), None))
         if until <= self._clock.monotonic():
@@ -168,11 +168,11 @@ class RemoteModel(WatchedModel):
         """Return the body of a request without the parameters in `unknown`."""
 
     @abstractmethod
-    def _reading(self) -> ReplyReader:
-        """Return the reading of a new reply."""
+    def _new_reader(self) -> ReplyReader:
+        """Return the reader of a new reply."""
 
     @abstractmethod
-    def _refused(self, failure: CallFailed) -> Refusal:
+    def _service_refusal(self, failure: CallFailed) -> Refusal:
         """Convert a permanent HTTP failure to a report with the fix."""
 
     def _unknown_parameters(self) -> Set[str]:
@@ -195,30 +195,30 @@ class RemoteModel(WatchedModel):
         seconds = self._seconds * STREAM_FACTOR if sent.get("stream") else self._seconds
         return self._caller.post_lines(url, sent, headers=headers, part_seconds=self._seconds, timeout_seconds=seconds)
 
-    def _feed(self, reading: ReplyReader, part: Any) -> str:
+    def _feed(self, reader: ReplyReader, part: Any) -> str:
         """Raises CallFailed for an error in place of a part, ModelRefused for anything else."""
         if part is END:
-            reading.end()
+            reader.end()
             return ""
         if (error := error_in(part)) is not None:
-            raise self._told(part, error)
+            raise self._answer_failure(part, error)
         try:
-            return reading.feed(part)
+            return reader.feed(part)
         except NotAnswered:
-            wrong: SymbiontError = self._told({}, None)
+            wrong: SymbiontError = self._answer_failure({}, None)
         except ValueError:
             wrong = self._not_text()
         raise wrong
 
-    def _whole(self, reading: ReplyReader) -> Reply:
+    def _whole(self, reader: ReplyReader) -> Reply:
         """Raises ModelRefused if the answer has no reply."""
         try:
-            return reading.whole()
+            return reader.whole()
         except ValueError:
             wrong = self._not_text()
         raise wrong
 
-    def _told(self, part: dict[str, Any], error: Any) -> CallFailed:
+    def _answer_failure(self, part: dict[str, Any], error: Any) -> CallFailed:
         """Return the failure for an error that arrived with a status of success, as it does during a stream."""
         detail = explanation(part, self._address()[1])
         status = status_in(error)
@@ -234,7 +234,7 @@ class RemoteModel(WatchedModel):
             message = f"the request is larger than the window of {self.model} at {self._host}"
             message = f"{message}: {failure.detail}" if failure.detail else message
             return WindowExceeded(message, hint=self._window_hint)
-        if again and failure.status in NOT_ACCEPTED and (refused := self._named(failure, sent)):
+        if again and failure.status in NOT_ACCEPTED and (refused := self._refused_parameter(failure, sent)):
             self._unknown.setdefault(self.model, set()).add(refused)
             self.holds_schema = self._schema_parameter not in self._unknown[self.model]
             return None
@@ -246,7 +246,7 @@ class RemoteModel(WatchedModel):
         return error
 
     def _refusal(self, failure: CallFailed, sent: Mapping[str, Any]) -> ModelRefused:
-        message, hint, no_model = self._refused(failure)
+        message, hint, no_model = self._service_refusal(failure)
         said = explanation(failure.answer, self._address()[1])
         kind = kind_of(failure.status, failure.detail, said, no_model=no_model)
         if "tools" in sent and _TOOLS.search(failure.detail):
@@ -263,14 +263,14 @@ class RemoteModel(WatchedModel):
         error.maybe_done = failure.maybe_done
         return error
 
-    def _named(self, failure: CallFailed, sent: Mapping[str, Any]) -> str | None:
+    def _refused_parameter(self, failure: CallFailed, sent: Mapping[str, Any]) -> str | None:
         """Return the optional parameter that a refusal names and that was sent."""
-        given = self._optional_in(sent)
+        given = self._optional_parameters(sent)
         named = (name for name, wording in self._optional.items() if name in given and wording.search(failure.detail))
         # An error of the service itself is one of the parameter only where the service cannot use a schema.
         return next((name for name in named if failure.status != 500 or name == self._schema_parameter), None)
 
-    def _optional_in(self, sent: Mapping[str, Any]) -> Set[str]:
+    def _optional_parameters(self, sent: Mapping[str, Any]) -> Set[str]:
         """Return the names of the parameters that a request has, and of what `_optional` knows besides them."""
         return sent.keys()
 

@@ -13,7 +13,7 @@ from runtime.token_counter import FIRST_RATIO, estimate
 Role = Literal["system", "user", "assistant", "tool"]
 
 Finish = Literal["stop", "length", "calls", "filtered", "malformed"]
-"""Why a reply ended: complete; cut off at `max_tokens`; complete, with tool calls; withheld by the service; refused by
+"""The end of a reply: complete; cut off at `max_tokens`; complete, with tool calls; withheld by the service; refused by
 the service because the model did not keep to the form of its calls or of the schema."""
 
 TEMPERATURE: Final = 0.7
@@ -86,11 +86,11 @@ _MESSAGE_TOKENS: Final = 8
 def request_tokens(request: Request, count: Callable[[str], int] | None = None) -> int:
     """Return the tokens of a request, rather too many than too few. `count`: returns those of a text; by default they
     are estimated."""
-    counted = count or _estimated
+    counted = count or _estimated_tokens
     return sum(counted(text) + _MESSAGE_TOKENS for text in _texts(request))
 
 
-def _estimated(text: str) -> int:
+def _estimated_tokens(text: str) -> int:
     return int(estimate(text) * FIRST_RATIO) + 1
 
 

@@ -1,4 +1,4 @@
-"""How services say that a request has more tokens than the model's window."""
+"""Words of services for a request that has more tokens than the model's window."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ async def answer_parts(lines: AsyncIterator[bytes]) -> AsyncGenerator[Any, None]
             parts, data = _event(data), []
         elif text.startswith((b"{", b"[")):
             try:
-                parts = [_decoded(text)]
+                parts = [_part_of(text)]
             except ValueError:
                 document.append(line)
         elif (value := _data(line)) is not None:
@@ -50,7 +50,7 @@ async def answer_parts(lines: AsyncIterator[bytes]) -> AsyncGenerator[Any, None]
             yield part
             if part is END:
                 return
-    for part in [_decoded(b"\n".join(document))] if document else _event(data):
+    for part in [_part_of(b"\n".join(document))] if document else _event(data):
         yield part
 
 
@@ -66,11 +66,11 @@ def _event(data: list[bytes]) -> list[Any]:
     """Return the parts in the data of one event: some services leave out the empty lines between events."""
     given = [each for each in data if each.strip()]
     try:
-        return [_decoded(b"\n".join(given))] if given else []
+        return [_part_of(b"\n".join(given))] if given else []
     except ValueError:
         if len(given) == 1:
             raise
-        return [_decoded(each) for each in given]
+        return [_part_of(each) for each in given]
 
 
 async def _lines(lines: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
@@ -85,6 +85,6 @@ async def _lines(lines: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
                 await asyncio.sleep(0)
 
 
-def _decoded(text: bytes) -> Any:
+def _part_of(text: bytes) -> Any:
     text = text.strip()
     return END if text == _END_MARK else decoded(text)

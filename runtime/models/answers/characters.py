@@ -33,7 +33,7 @@ def whole_text(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        text = _LONE.sub("\ufffd", _PAIR.sub(_joined, text))
+        text = _LONE.sub("\ufffd", _PAIR.sub(_character_of, text))
         return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     return text
 
@@ -52,12 +52,12 @@ class WholeCharacters:
         return whole_text(text[: half.start()] if half else text)
 
     def end(self) -> str:
-        """Return what is left of a character that has no end."""
+        """Return the rest of a character that has no end."""
         rest, self._half = whole_text(self._half), ""
         return rest
 
 
-def _joined(pair: re.Match[str]) -> str:
+def _character_of(pair: re.Match[str]) -> str:
     return pair[0].encode("utf-16-le", "surrogatepass").decode("utf-16-le")
 
 

@@ -1,4 +1,4 @@
-"""What the errors of services mean, by their codes and words."""
+"""Meanings of the errors of services, by their codes and words."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OF_CONTENT: Final = frozenset({400, 422, 451, 498})
 _GENERATION: Final = frozenset({"tool_use_failed", "json_validate_failed"})
 """Codes of Groq: the model wrote a reply that does not keep to the tools or to the schema."""
 _NO_CALL: Final = re.compile(r"invalid sequence as part of tooluse", re.IGNORECASE)
-"""How Amazon's models say on Bedrock that they wrote no valid call."""
+"""Words of Amazon's models on Bedrock for a call that is not valid."""
 _INVALID: Final = frozenset({"invalid_request_error", "invalid_argument", "bad_request", "context_length_exceeded"})
 """Codes and types of errors in an answer with a status of success that another try gets again."""
 _MODERATED: Final = re.compile(
