@@ -42,8 +42,8 @@ def new_key() -> bytes:
     return os.urandom(KEY_BYTES)
 
 
-def derived(key: bytes, *purpose: str) -> bytes:
-    """Return a key of 32 bytes for this purpose (HKDF, RFC 5869). It reveals nothing about `key` or other derived
+def derive_key(key: bytes, *purpose: str) -> bytes:
+    """Return a key of 32 bytes for this purpose (HKDF, RFC 5869). It reveals nothing about `key` or other derive_key
     keys."""
     info = "\x00".join(("symbiont", *purpose)).encode()
     return HKDF(algorithm=SHA256(), length=KEY_BYTES, salt=None, info=info).derive(key)
@@ -74,7 +74,7 @@ class MasterKey:
 
     def derive(self, *purpose: str) -> bytes:
         """Return a key of 32 bytes for this purpose, see `derived`."""
-        return derived(self._key, *purpose)
+        return derive_key(self._key, *purpose)
 
     def wrap(self, key: bytes, holder: str, key_id: bytes) -> bytes:
         """Wrap the key of a holder (AES-KW, RFC 3394): 40 bytes, which open only as the key of this holder and id."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from runtime.errors import UsageError
 
 
-def refuse_shared(file: Path) -> None:
+def require_private(file: Path) -> None:
     """Raise UsageError if anyone but the owner may read or write the file. Raises OSError if it cannot be looked at."""
     mode = stat.S_IMODE(file.stat().st_mode)
     if mode & 0o077:

@@ -121,7 +121,7 @@ class TokenCounter:
         seen = self.ratio * used / counted * _MARGIN
         self._set_ratio(seen if seen > self.ratio else self.ratio + (seen - self.ratio) * _FALL)
 
-    def exceeded(self, counted: int, allowed: int) -> None:
+    def raise_ratio(self, counted: int, allowed: int) -> None:
         """Count more from now on: the service said that a request, which has `counted` tokens as counted, does not fit
         into its window, although `allowed` tokens should. The same request counts a quarter more than is allowed."""
         factor = _EXCEEDED * max(1.0, allowed / max(counted, 1))

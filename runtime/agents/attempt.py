@@ -29,7 +29,7 @@ from runtime.agents.loop.call import Call
 from runtime.agents.loop.calls import Runner
 from runtime.agents.loop.confirmations import Confirmations
 from runtime.agents.loop.inputs import input_parts, payload_of
-from runtime.agents.loop.loop import Ended, Loop, LoopSettings, model_step
+from runtime.agents.loop.loop import Loop, LoopSettings, RunEnd, model_step
 from runtime.agents.loop.summarizer import Summarizer
 from runtime.agents.loop.thread_state import ThreadState
 from runtime.agents.loop.tool_finder import ToolFinder
@@ -47,7 +47,7 @@ from runtime.models.client import ModelClient
 from runtime.search.entry import EntryFilter
 from runtime.search.errors import IndexFailed
 from runtime.switches import COMPACTION, EMBEDDING, SWITCHES, TOOLS, SwitchedOff
-from runtime.tasks.urgent import NOTHING, UrgentNotice, UrgentTask, said_of
+from runtime.tasks.urgent import NOTHING, UrgentNotice, UrgentTask, urgent_notice
 from runtime.threads.approvals.approval import Origin
 from runtime.threads.approvals.asking import Asker
 from runtime.threads.content import text_of
@@ -106,7 +106,7 @@ async def _counters(context: AgentContext, client: ModelClient) -> _Counters:
     return _Counters(await counters.of(client), await counters.of(context.summarizer or client))
 
 
-async def answer(turn: Turn, run_log: RunLog, context: AgentContext, client: ModelClient) -> Ended:
+async def answer(turn: Turn, run_log: RunLog, context: AgentContext, client: ModelClient) -> RunEnd:
     """Answer a turn with the agent's model; return how the run ended.
 
     Raises `ThreadBusy` when another turn has the thread, ModelUnavailable to be tried again, ModelRefused, NoRoom,
@@ -129,12 +129,12 @@ async def answer(turn: Turn, run_log: RunLog, context: AgentContext, client: Mod
 
 class Preview(NamedTuple):
     """A context that is not sent, and its budget. `urgent`: the user's urgent and overdue tasks, if the thread is the
-    main one of the main agent; `said`: those of them that the next run would say."""
+    main one of the main agent; `notice`: what the next run would say of them."""
 
     context: BuiltContext
     budget: Budget
     urgent: Sequence[UrgentTask]
-    said: UrgentNotice
+    notice: UrgentNotice
 
 
 async def preview(turn: Turn, run_log: RunLog, context: AgentContext, client: ModelClient) -> Preview:
@@ -185,7 +185,7 @@ async def _place_of(turn: Turn, context: AgentContext) -> _Place:
         missing = f"The payload has no value at {json_path} that names a subject"
         note = f"{missing}, so this delivery has a thread of its own."
         return _Place(await threads.for_delivery(turn.user_id, turn.agent, turn.id), note=note)
-    thread = await threads.keyed(turn.user_id, turn.agent, value)
+    thread = await threads.for_subject(turn.user_id, turn.agent, value)
     return _Place(thread, memory_subject(thread, context.agent))
 
 
@@ -280,7 +280,7 @@ class _Attempt:
             context.tool_context.recall.embedder if context.tool_context.recall and switches.on(EMBEDDING) else None,
         )
 
-    async def run(self) -> Ended:
+    async def run(self) -> RunEnd:
         """Answer the turn; return how the run ended."""
         blocks = await self._services.blocks.ensure(self._scope, declared_blocks(self._agent))
         await self._state.load()
@@ -301,7 +301,7 @@ class _Attempt:
                 summarizes=self._context.switches.on(COMPACTION),
             ),
             fields=fields,
-            refreshed=self._refresh_fields,
+            refresh=self._refresh_fields,
             finder=self._finder,
             runner=Runner(
                 self._tools, self._call, self._log, self._context.caller, self._confirmations(message), self._refused
@@ -310,7 +310,7 @@ class _Attempt:
             state=self._state,
             summarizer=self._summarizer,
             publisher=lambda: self._services.deltas.publisher(self._turn.run_id),
-            said_urgent=lambda: self._services.urgent_tasks.mark_said(self._turn.user_id, said.task_ids),
+            mark_urgent_said=lambda: self._services.urgent_tasks.mark_said(self._turn.user_id, said.task_ids),
         )
         ended = await loop.run()
         await self._services.counters.keep(self._client)
@@ -342,8 +342,8 @@ class _Attempt:
 
     async def _urgent_notice(self, budget: Budget) -> UrgentNotice:
         """Return what this run says of urgent and overdue tasks, the same in each of its contexts and attempts."""
-        recorded = await self._log.ended(_URGENT)
-        if not recorded and await self._log.began(model_step(1)):
+        recorded = await self._log.has_ended(_URGENT)
+        if not recorded and await self._log.has_begun(model_step(1)):
             # An earlier attempt had none to say.
             return NOTHING
         said = NOTHING if recorded else self._notice_of(await self._urgent_tasks(), budget)
@@ -366,7 +366,7 @@ class _Attempt:
             return ()
 
     def _notice_of(self, found: Sequence[UrgentTask], budget: Budget) -> UrgentNotice:
-        return said_of(found, tokens=budget.request // _URGENT_SHARE, count=self._counter.count)
+        return urgent_notice(found, tokens=budget.request // _URGENT_SHARE, count=self._counter.count)
 
     async def _fields(self, blocks: Sequence[StoredBlock]) -> Fields:
         """Return the fields without messages, state and time."""
@@ -393,7 +393,7 @@ class _Attempt:
         """Call a tool for the model. Raises SymbiontError."""
         if call.name == FIND_TOOL.name:
             return tools_text(self._finder.matching(str(call.arguments.get("query", "")))) or "no tool matches"
-        context = self._context.of_call(call.id, self._state.seen, self._state.block_rooms)
+        context = self._context.of_call(call.id, self._state.visible, self._state.block_rooms)
         result = await self._tools.call(call.name, context, call.arguments)
         # The thread keeps it whole; the context cuts what does not fit.
         return result_text(result, LONGEST_OUTPUT)

@@ -12,7 +12,7 @@ from structlog.contextvars import bound_contextvars
 
 from runtime.agents.outcome import outcome_name, outcome_of
 from runtime.agents.run_report import report_run
-from runtime.agents.running_turn import RunningTurn, RunningTurns, Source, renew_leases, stop_cancelled, stop_runs
+from runtime.agents.running_turn import RunningTurn, RunningTurns, Source, renew_leases, stop_cancelled_runs, stop_runs
 from runtime.clock import Clock
 from runtime.database.connection import Database
 from runtime.database.errors import Unavailable
@@ -21,7 +21,7 @@ from runtime.metrics.metrics import Metrics
 from runtime.threads.run_log import RunLog
 from runtime.threads.step import Superseded
 from runtime.threads.turns.backoff import TRIES, delay
-from runtime.threads.turns.ending import CANCELLED_BY_PERSON, how_ended
+from runtime.threads.turns.ending import CANCELLED_BY_PERSON, end_name
 from runtime.threads.turns.shares import SHARES, Places
 from runtime.threads.turns.turn import CANCELLED, DONE, QUEUED, RUNNING, WAITING, ClaimedTurn, Outcome
 
@@ -282,7 +282,7 @@ class Dispatcher:
                 log.warning("run_superseded", error=str(error))
                 name, ended = "superseded", None
             else:
-                name, ended = outcome_name(outcome), how_ended(outcome)
+                name, ended = outcome_name(outcome), end_name(outcome)
             seconds = self._clock.monotonic() - began
             self._metrics.runs.add(name)
             if name != WAITING:
@@ -386,4 +386,4 @@ class Dispatcher:
                     renewed[source] = self._clock.monotonic()
                     await renew_leases(self._running, source, self._clock)
             if renewed:
-                await stop_cancelled(self._running, self._database)
+                await stop_cancelled_runs(self._running, self._database)

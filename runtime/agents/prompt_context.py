@@ -9,7 +9,7 @@ from dslc.blocks.agent import Agent
 from runtime.agents.attempt import declared_blocks, memory_subject
 from runtime.agents.context.build import build
 from runtime.agents.context.fields import Budget, Count, Entry
-from runtime.agents.context.render import fenced, joined
+from runtime.agents.context.render import fenced, join_paragraphs
 from runtime.agents.fixed_context import memory_fields
 from runtime.agents.loop.thread_state import open_runs
 from runtime.agents.loop.transcript import calls_without_output, entries_of, without_calls
@@ -94,7 +94,9 @@ def _memory_text(hits: KnownHits, excerpt: _ThreadExcerpt, request: PromptReques
         if hit.conversation_id != here or hit.position is None or hit.position < excerpt.entries[0].position
     )
     archival = _lines_within((f"- {hit.content}{_origin(hit.origin)}" for hit in hits.archival), room, count)
-    return joined((_section("archival", archival), _section("conversations", _lines_within(said, room, count))))
+    return join_paragraphs(
+        (_section("archival", archival), _section("conversations", _lines_within(said, room, count)))
+    )
 
 
 def _origin(origin: str | None) -> str:

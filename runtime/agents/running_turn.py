@@ -13,7 +13,7 @@ import structlog
 from runtime.clock import Clock
 from runtime.database.connection import Database
 from runtime.database.errors import Unavailable
-from runtime.threads.run import cancelled_by_others
+from runtime.threads.run import cancelled_runs
 from runtime.threads.turns.queue import TurnQueue
 from runtime.threads.turns.turn import ClaimedTurn
 
@@ -61,12 +61,12 @@ async def renew_leases(turns: RunningTurns, source: Source, clock: Clock) -> Non
         task.cancel()
 
 
-async def stop_cancelled(turns: RunningTurns, database: Database) -> None:
+async def stop_cancelled_runs(turns: RunningTurns, database: Database) -> None:
     """Stop the runs that were cancelled on another daemon."""
     acting = [each.turn.run_id for each in turns.values() if each.acting]
     if acting:
         with suppress(Unavailable):
-            stop_runs(turns, await cancelled_by_others(database, acting))
+            stop_runs(turns, await cancelled_runs(database, acting))
 
 
 def stop_runs(turns: RunningTurns, run_ids: Collection[str]) -> None:

@@ -117,7 +117,7 @@ class AgentServices:
 
     def _last_event(self, run: EndedRun, ended: str) -> RunEvent:
         if ended == "failed":
-            return run_event.error(run.run_id, run_event.run_failed(run.error or _EMPTY, run.cause))
+            return run_event.error(run.run_id, run_event.run_problem(run.error or _EMPTY, run.cause))
         return run_event.done(
             run.run_id, partial(run_totals, messages=self.messages, user_id=run.user_id, run_id=run.run_id), ended
         )

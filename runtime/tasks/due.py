@@ -39,7 +39,7 @@ def due_on(day: date, zone: ZoneInfo | None) -> Due:
     return Due(_milliseconds(_in_zone(datetime.combine(day + timedelta(days=1), time.min), zone)), day)
 
 
-def shown(due: Due | None) -> str | None:
+def due_text(due: Due | None) -> str | None:
     """Return a due date as text, as `read_due` reads it; a time is in UTC."""
     if due is None:
         return None

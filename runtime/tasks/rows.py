@@ -15,7 +15,7 @@ from runtime.database.schema import task_changes, tasks
 from runtime.database.sealed import Seal
 from runtime.database.text import hash_key
 from runtime.search.entry import ALL_SUBJECTS, WantedSubject
-from runtime.tasks.due import shown
+from runtime.tasks.due import due_text
 from runtime.tasks.task import Actor, Due, FieldChange, Task, TaskChange, Value
 
 COLUMNS: Final = tuple(column.name for column in tasks.columns)
@@ -93,7 +93,7 @@ class TaskRows:
 def _json(value: Value) -> str | list[str] | None:
     if value is None or isinstance(value, str):
         return value
-    return shown(value) if isinstance(value, Due) else [*map(str, value)]
+    return due_text(value) if isinstance(value, Due) else [*map(str, value)]
 
 
 def _change_id(task_id: str, version: int) -> str:

@@ -76,7 +76,9 @@ class TaskStore:
         fields["subject"] = subject
 
         def work(transaction: TaskTransaction) -> Task:
-            before = transaction.find([task_id for task_id, version in transaction.made().items() if version == 1])
+            before = transaction.find(
+                [each for each, version in transaction.earlier_versions().items() if version == 1]
+            )
             return next(iter(before.values()), None) or transaction.create(self._per_hour, fields)
 
         return await self._write(user_id, actor, work)
@@ -90,7 +92,7 @@ class TaskStore:
             task = transaction.find([task_id]).get(task_id)
             if task is None:
                 raise NotFound(_ABSENT)
-            return task if task_id in transaction.made() else transaction.change(task, fields)
+            return task if task_id in transaction.earlier_versions() else transaction.change(task, fields)
 
         return await self._write(user_id, actor, work)
 
@@ -107,7 +109,7 @@ class TaskStore:
         """Change several tasks together. Raises BulkRefused if one of them cannot be changed; then none is."""
 
         def work(transaction: TaskTransaction) -> None:
-            found, made = transaction.find(task_ids), transaction.made()
+            found, made = transaction.find(task_ids), transaction.earlier_versions()
             results: dict[str, str] = {}
             for task_id in task_ids:
                 task = found.get(task_id)

@@ -118,7 +118,7 @@ class TaskPage(NamedTuple):
 
 
 class FieldChange(NamedTuple):
-    """The change of a field. Times are shown as `runtime.tasks.due.shown` does."""
+    """The change of a field. Times are shown as `runtime.tasks.due.due_text` does."""
 
     field: Field
     before: str | list[str] | None

@@ -97,7 +97,7 @@ class UrgentTasks:
         await self._database.transact(lambda connection: connection.execute(said.values(said_at=now)))
 
 
-def said_of(found: Sequence[UrgentTask], *, tokens: int, count: Callable[[str], int]) -> UrgentNotice:
+def urgent_notice(found: Sequence[UrgentTask], *, tokens: int, count: Callable[[str], int]) -> UrgentNotice:
     """Return what a context says of these tasks: those that wait, as many as fit into `tokens` tokens, at most
     `TOKENS`; the others wait for another run."""
     room = min(tokens, TOKENS) - count(_HEAD)

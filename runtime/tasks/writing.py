@@ -63,7 +63,7 @@ class TaskTransaction:
         found = self._rows.find(self._connection, self._user_id, ids, self._actor.subject)
         return {task.id: task for task in found}
 
-    def made(self) -> dict[str, int]:
+    def earlier_versions(self) -> dict[str, int]:
         """Return the tasks that this call of an agent has changed before, and to which version: it is repeated after
         the end of the daemon that stored it."""
         if self._actor.run_id is None or self._actor.key is None:

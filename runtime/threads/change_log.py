@@ -48,7 +48,7 @@ def next_number(connection: Connection) -> int:
     return int(connection.execute(_NEXT if connection.dialect.name == "sqlite" else _OLDEST_RUNNING).scalar_one())
 
 
-def changed(connection: Connection, since: int, limit: int, kept: int = KEPT) -> list[ChangedThread] | None:
+def changed_threads(connection: Connection, since: int, limit: int, kept: int = KEPT) -> list[ChangedThread] | None:
     """Return the threads that changed from the number `since` on. None: they are more than `limit`, or some of the
     changes are no longer in the log."""
     oldest = connection.execute(select(func.min(thread_changes.c.number))).scalar()

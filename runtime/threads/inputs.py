@@ -117,7 +117,7 @@ class Inputs(TurnQueue[ClaimedInput]):
         except Unsealable as error:
             return error.line()
         return ClaimedInput(
-            **self.claimed(row),
+            **self.turn_fields(row),
             thread_id=row.thread_id,
             text=content.text,
             metadata=content.metadata,
@@ -150,7 +150,7 @@ def _send(connection: Connection, sent: Sequence[_SentInput]) -> list[Exception 
         [(*each, each.id, WAITING, 0, 0, each.at) for each in new],
     )
     arrivals = [Arrival(s.id, s.user_id, s.thread_id, ClaimedInput.trigger, s.at) for s in new]
-    thread_order.wait(connection, thread_order.at_end(connection, arrivals))
+    thread_order.wait(connection, thread_order.arrivals_at_end(connection, arrivals))
     if new:
         thread_order.settle(connection, {each.thread_id for each in new}, max(each.at for each in new))
     known = {each.id for each in valid}

@@ -30,7 +30,7 @@ from runtime.threads.thread_write import (
     MESSAGE_COLUMNS,
     WRITES,
     MessageRow,
-    Stored,
+    StoredRows,
     ThreadWrite,
     Writer,
     store,
@@ -244,7 +244,7 @@ class Messages:
         sealed = self._seal.close(content.encode(new.parts), row=message_id, user_id=by.user_id)
         return MessageRow(message_id, new.role, new.kind, new.tokens, new.key, sealed, -1, by.run_id, by.at)
 
-    async def _await_stored(self, stored: asyncio.Future[Stored], thread: Thread) -> list[Message]:
+    async def _await_stored(self, stored: asyncio.Future[StoredRows], thread: Thread) -> list[Message]:
         rows = await stored
         assert isinstance(rows, list)
         self.on_change(thread)

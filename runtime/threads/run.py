@@ -151,22 +151,22 @@ def is_parked(state: str | None = None) -> TextClause:
     return text(parked if state is None else f"{parked} AND runs.state = '{state}'")
 
 
-def woken(connection: Connection, run_ids: Sequence[str]) -> set[str]:
+def find_woken(connection: Connection, run_ids: Sequence[str]) -> set[str]:
     """Return those of these running runs that were woken since their attempts began, see `parking.wake`."""
     rows = [(run_id, True) for run_id in sorted(set(run_ids))]
     return {row[0] for row in bulk.find(connection, runs, ("id", "woken"), (), rows)}
 
 
-def to_cancel(connection: Connection, run_ids: Sequence[str]) -> set[str]:
+def find_cancelled(connection: Connection, run_ids: Sequence[str]) -> set[str]:
     """Return those of these runs that a person asked to cancel."""
     rows = [(run_id, True) for run_id in sorted(set(run_ids))]
     return {row[0] for row in bulk.find(connection, runs, ("id", "cancel"), (), rows)}
 
 
-async def cancelled_by_others(database: Database, run_ids: Sequence[str]) -> set[str]:
+async def cancelled_runs(database: Database, run_ids: Sequence[str]) -> set[str]:
     """Return those of these runs that a person asked to cancel, on any daemon. Raises `Unavailable`."""
     async with database.read() as connection:
-        return await connection.run_sync(to_cancel, run_ids)
+        return await connection.run_sync(find_cancelled, run_ids)
 
 
 def running_attempts(connection: Connection, run_ids: Iterable[str]) -> dict[str, int]:
@@ -179,7 +179,7 @@ def running_attempts(connection: Connection, run_ids: Iterable[str]) -> dict[str
     return {run_id: attempt for run_id, attempt, state in found if state == RUNNING}
 
 
-async def count_parked(database: Database, state: str) -> int:
+async def count_parked_runs(database: Database, state: str) -> int:
     """Return the number of runs that are parked in this state. Raises `Unavailable`."""
     async with database.read() as connection:
         found = await connection.execute(select(func.count()).select_from(runs).where(is_parked(state)))

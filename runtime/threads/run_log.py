@@ -121,13 +121,13 @@ class RunLog:
         self._end(write(DONE, milliseconds(self._clock), result))
         return msgspec.json.decode(encoded)
 
-    async def began(self, key: str) -> bool:
+    async def has_begun(self, key: str) -> bool:
         """Return True if an earlier attempt began the step with this key, and it may have happened. Raises
         `Unavailable`."""
         earlier = (await self._earlier_steps()).get(key)
         return earlier is not None and earlier.state != FAILED
 
-    async def ended(self, key: str) -> bool:
+    async def has_ended(self, key: str) -> bool:
         """Return True if an earlier attempt recorded the result of the step with this key. Raises `Unavailable`."""
         earlier = (await self._earlier_steps()).get(key)
         return earlier is not None and earlier.state == DONE and earlier.result is not None

@@ -106,7 +106,7 @@ def store_steps(connection: Connection, writes: Sequence[StepWrite]) -> list[Exc
     ]
 
 
-def recorded_in(connection: Connection, run_id: str, keys: Sequence[str]) -> dict[str, RecordedStep]:
+def find_steps(connection: Connection, run_id: str, keys: Sequence[str]) -> dict[str, RecordedStep]:
     """Return the steps of a run with these keys."""
     query = select(*steps.c["key", "position", "kind", "repeatable", "state", "result"])
     found = connection.execute(query.where(steps.c.run_id == run_id, steps.c.key.in_(keys)))

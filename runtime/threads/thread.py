@@ -121,7 +121,7 @@ class Threads:
         """Return the thread of a delivery, the same in every attempt."""
         return await self._find_or_make(self._wanted_thread(user_id, agent, DELIVERY, delivery_id=delivery_id))
 
-    async def keyed(self, user_id: str, agent: str, subject: str) -> Thread:
+    async def for_subject(self, user_id: str, agent: str, subject: str) -> Thread:
         """Return the thread of a subject; it is made when there is none, once. Raises UsageError for one that is stored
         as others are."""
         if not is_distinct(subject):

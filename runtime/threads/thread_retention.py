@@ -37,7 +37,7 @@ async def prune(
             )
             count += await deletion.mark(database, old.order_by(threads.c.updated_at))
     await deletion.erase(database)
-    await deletion.erase_inputs_left(database)
+    await deletion.erase_leftover_inputs(database)
     while await database.transact(change_log.prune):
         pass
     while await database.transact(partial(log_of_events.prune, now=now)):

@@ -76,7 +76,7 @@ class ThreadWrite(NamedTuple):
     tell: tuple[tuple[str, Callable[[Connection], None]], ...] = ()
 
 
-Stored = list[MessageRow] | SummaryRow
+StoredRows = list[MessageRow] | SummaryRow
 """The messages, or the summary, of a write as they are in the database."""
 
 MESSAGE_COLUMNS: Final = MessageRow._fields
@@ -97,7 +97,7 @@ class _LockedThread:
         self.changed = False
 
 
-def store(connection: Connection, writes: Sequence[ThreadWrite]) -> list[Stored | Exception]:
+def store(connection: Connection, writes: Sequence[ThreadWrite]) -> list[StoredRows | Exception]:
     """Store the writes of many runs in one transaction.
 
     A message whose run has one with its key in this thread is not stored again, nor is a summary that ends where
@@ -110,7 +110,7 @@ def store(connection: Connection, writes: Sequence[ThreadWrite]) -> list[Stored 
     valid = [write for write, error in zip(writes, refused, strict=True) if error is None]
     known = _known_messages(connection, valid)
     new: list[tuple[Any, ...]] = []
-    answers: list[Stored | Exception] = []
+    answers: list[StoredRows | Exception] = []
     for write, error in zip(writes, refused, strict=True):
         if error is not None:
             answers.append(error)
@@ -137,7 +137,7 @@ def _threads(connection: Connection, writes: Sequence[ThreadWrite]) -> set[str]:
     return {write.by.thread_id for write in writes}
 
 
-WRITES: Final[Stage[ThreadWrite, Stored]] = Stage(stage_ranks.MESSAGES, store, threads=_threads)
+WRITES: Final[Stage[ThreadWrite, StoredRows]] = Stage(stage_ranks.MESSAGES, store, threads=_threads)
 """The stage of all writes to threads."""
 
 

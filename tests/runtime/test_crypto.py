@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.crypto import MasterKey, Unsealable, derived, new_key, place
+from runtime.crypto import MasterKey, Unsealable, derive_key, new_key, place
 
 KEY = MasterKey(bytes(range(32)))
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=8)
@@ -42,7 +42,7 @@ def test_two_places_are_never_authenticated_as_the_same(
 
 
 def test_keys_of_two_purposes_differ() -> None:
-    assert len({derived(bytes(32), "seal", name) for name in ("bodies.body", "items.content")} | {bytes(32)}) == 3
+    assert len({derive_key(bytes(32), "seal", name) for name in ("bodies.body", "items.content")} | {bytes(32)}) == 3
 
 
 def test_a_key_has_32_bytes_and_is_not_in_its_repr() -> None:

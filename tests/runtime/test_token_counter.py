@@ -57,7 +57,7 @@ async def test_what_did_not_fit_counts_as_more_than_is_allowed() -> None:
         if measured:
             await counter.measure(Letters(), [TEXT])
         counted = counter.count(TEXT)
-        counter.exceeded(counted, 2 * counted)
+        counter.raise_ratio(counted, 2 * counted)
         if measured:
             # As the next context does.
             await counter.measure(Letters(), [TEXT])
@@ -70,7 +70,7 @@ def test_the_ratio_stays_within_its_bounds(seen: list[tuple[int, int]]) -> None:
     for counted, used in seen:
         counter.learn(counted, used)
         assert SMALLEST_RATIO <= counter.ratio <= LARGEST_RATIO
-        counter.exceeded(counted, used)
+        counter.raise_ratio(counted, used)
         assert SMALLEST_RATIO <= counter.ratio <= LARGEST_RATIO
 
 

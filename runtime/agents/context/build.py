@@ -15,7 +15,7 @@ from runtime.agents.context.render import (
     cut,
     cut_block,
     fenced,
-    joined,
+    join_paragraphs,
     schema_text,
     tail_text,
     tool_text,
@@ -109,7 +109,7 @@ def build(fields: Fields, budget: Budget, count: Count) -> BuiltContext:
     most, step = budget.request // ENTRY_SHARE, budget.request // _MESSAGES_SHARE
     shown_summary = cut(summary, most, count)
     summary_tokens, known_tokens = count(shown_summary), count(fields.known)
-    before = joined((shown_summary, fields.known))
+    before = join_paragraphs((shown_summary, fields.known))
     around = tail_tokens + summary_tokens + known_tokens + 3 * MESSAGE_TOKENS
     fixed.fit(budget.request - around - step)
     room = budget.request - around - fixed.tokens
@@ -133,8 +133,8 @@ def build(fields: Fields, budget: Budget, count: Count) -> BuiltContext:
         notes.append("the summary is shortened")
     if dropped:
         notes.append(f"{dropped} older messages are left out until they are summarized")
-    system = joined(section.text for section in fixed.sections)
-    after = joined((fixed.urgent, tail))
+    system = join_paragraphs(section.text for section in fixed.sections)
+    after = join_paragraphs((fixed.urgent, tail))
     messages = _merge_user_messages(
         [
             Message("system", system),
@@ -333,7 +333,7 @@ class _StableParts:
         fields = self._fields
         tools = [] if fields.native or not self.tools else [("tools", fenced("tools", tools_text(self.tools)))]
         texts = [
-            ("instruction", joined((fields.instruction, fields.reply_format))),
+            ("instruction", join_paragraphs((fields.instruction, fields.reply_format))),
             *tools,
             *((f"block {block.label}", each.text) for block, each in zip(self._blocks, self._cuts, strict=True)),
             *([("preferences", fenced("preferences", self._preferences))] if self._preferences else []),
@@ -444,7 +444,7 @@ def _merge_user_messages(messages: Iterable[Message]) -> tuple[Message, ...]:
     found: list[Message] = []
     for message in messages:
         if found and message.role == found[-1].role == "user":
-            found[-1] = Message("user", joined((found[-1].text, message.text)))
+            found[-1] = Message("user", join_paragraphs((found[-1].text, message.text)))
         else:
             found.append(message)
     return tuple(found)

@@ -127,7 +127,7 @@ def _cut_middle(text: str, tokens: int, count: Count, about: str) -> tuple[str, 
     return _LEFT_OUT if count(_LEFT_OUT) <= tokens else "", 0
 
 
-def joined(texts: Iterable[str]) -> str:
+def join_paragraphs(texts: Iterable[str]) -> str:
     """Return the texts that are not empty as paragraphs."""
     return "\n\n".join(text for text in texts if text)
 

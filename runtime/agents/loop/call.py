@@ -42,7 +42,7 @@ class CallOutput(Struct, frozen=True):
     text: str
 
 
-def firsts(calls: Sequence[Call]) -> dict[str, str]:
+def first_ids(calls: Sequence[Call]) -> dict[str, str]:
     """Return the id of the first equal call of a reply, by the ids of all: equal calls run once and share the output,
     because some models write the same call several times."""
     seen: dict[bytes, str] = {}
@@ -50,7 +50,7 @@ def firsts(calls: Sequence[Call]) -> dict[str, str]:
     return {call_id: seen.setdefault(key, call_id) for key, call_id in keys}
 
 
-def encoded(arguments: Mapping[str, Any]) -> str:
+def arguments_json(arguments: Mapping[str, Any]) -> str:
     """Return arguments as JSON."""
     return msgspec.json.encode(arguments).decode()
 

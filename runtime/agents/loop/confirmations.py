@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
 from dslc.blocks.values.tool import guards
-from runtime.agents.loop.call import UNKNOWN, Call, CallOutput, encoded, output_of, step_key
+from runtime.agents.loop.call import UNKNOWN, Call, CallOutput, arguments_json, output_of, step_key
 from runtime.identity.caller import Caller
 from runtime.threads.approvals.approval import APPROVED, AWAITING, DENIED, EXPIRED, Approval, Question, digest_of
 from runtime.threads.approvals.asking import Asker
@@ -73,7 +73,7 @@ class Confirmations:
         if questions:
             stored = await self._approvals.ask(self._by, tuple(questions.values()), self._seconds)
             for call_id, approval in stored.items():
-                begun = await self._log.began(step_key(call_id))
+                begun = await self._log.has_begun(step_key(call_id))
                 if (verdict := _verdict(questions[call_id], approval, begun=begun)) is not None:
                     found[call_id] = verdict
         return found
@@ -87,8 +87,8 @@ class Confirmations:
         """Return True if it is to be found out whether a call may run. `asked`: an earlier attempt asked about it; what
         was decided counts for a repetition too, because an attempt also begins calls that were denied, to record it."""
         if asked:
-            return not await self._log.ended(step_key(call.id))
-        return self.concerns(call) and not await self._log.began(step_key(call.id))
+            return not await self._log.has_ended(step_key(call.id))
+        return self.concerns(call) and not await self._log.has_begun(step_key(call.id))
 
     async def _asked_call_ids(self) -> frozenset[str]:
         """Return the ids of the calls about which earlier attempts asked. What a person decided about them holds, also
@@ -112,7 +112,7 @@ def _question(call: Call, tool: Tool | None) -> Question:
     if tool is None:
         return Question(call.id, call.name, "", _GONE)
     digest, definition = digest_of(tool.name, call.arguments, tool.exact), digest_of(tool.name, {}, tool.definition)
-    return Question(call.id, tool.name, encoded(call.arguments), digest, definition, tool.server)
+    return Question(call.id, tool.name, arguments_json(call.arguments), digest, definition, tool.server)
 
 
 def _verdict(question: Question, approval: Approval | None, *, begun: bool) -> Verdict | None:

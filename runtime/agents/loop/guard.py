@@ -19,7 +19,7 @@ class RepeatGuard:
     def __init__(self) -> None:
         self._seen: Counter[bytes] = Counter()
 
-    def repeated(self, name: str, arguments: Mapping[str, Any], outcome: str) -> bool:
+    def count_call(self, name: str, arguments: Mapping[str, Any], outcome: str) -> bool:
         """Count a call of a step; True if it happened in the third one with the same outcome. Its notes do not count:
         they say how far an index is, which changes with each message."""
         key = msgspec.json.encode([name, arguments, _without_notes(outcome)], order="deterministic")

@@ -19,8 +19,8 @@ import structlog
 from runtime.agents.context.build import ENTRY_SHARE, BuiltContext, build_measured
 from runtime.agents.context.compaction import to_summarize
 from runtime.agents.context.fields import MESSAGE_TOKENS, Budget, Fields
-from runtime.agents.context.render import joined, waiting_text
-from runtime.agents.loop.call import Call, CallOutput, encoded, firsts
+from runtime.agents.context.render import join_paragraphs, waiting_text
+from runtime.agents.loop.call import Call, CallOutput, arguments_json, first_ids
 from runtime.agents.loop.calls import CallOutputs, Runner
 from runtime.agents.loop.guard import RepeatGuard
 from runtime.agents.loop.summarizer import Summarizer
@@ -51,10 +51,10 @@ from runtime.tools.model.agent_toolset import DONE, FIND_TOOL
 
 log = structlog.get_logger("symbiont.agent")
 
-Ended = Literal["answered", "done", "max_steps", "repeated", "failed"]
+RunEnd = Literal["answered", "done", "max_steps", "repeated", "failed"]
 """How a run ended by itself; a person may also have cancelled it."""
 
-Refreshed = Callable[[Fields, bool], Awaitable[Fields]]
+Refresh = Callable[[Fields, bool], Awaitable[Fields]]
 """Returns fields with the state and the time as they are now; if its second argument is true, also with those that an
 agent can change by its tools."""
 
@@ -93,26 +93,26 @@ class Loop:
         owner: CallOwner,
         settings: LoopSettings,
         fields: Fields,
-        refreshed: Refreshed,
+        refresh: Refresh,
         finder: ToolFinder,
         runner: Runner,
         reads: frozenset[str],
         state: ThreadState,
         summarizer: Summarizer,
         publisher: Callable[[], Publish | None],
-        said_urgent: Callable[[], Awaitable[None]],
+        mark_urgent_said: Callable[[], Awaitable[None]],
     ) -> None:
-        """`fields`: without messages, state and time. `refreshed`: called at each step that asks the model. `reads`:
+        """`fields`: without messages, state and time. `refresh`: called at each step that asks the model. `reads`:
         names of the tools that change nothing. `publisher`: returns what is called with the parts of messages; None:
-        nobody follows the run now, and the next reply is not streamed. `said_urgent`: called once the model has replied
-        to a context with the urgent tasks."""
+        nobody follows the run now, and the next reply is not streamed. `mark_urgent_said`: called once the model has
+        replied to a context with the urgent tasks."""
         self._log = run_log
         self._client = client
         self._counter = counter
         self._owner = owner
         self._settings = settings
         self._fields = fields
-        self._refreshed = refreshed
+        self._refresh = refresh
         self._changed = False
         self._reported_cut_blocks = False
         self._shrinks = settings.summarizes
@@ -123,10 +123,10 @@ class Loop:
         self._finder = finder
         self._summarizer = summarizer
         self._publisher = publisher
-        self._said_urgent: Callable[[], Awaitable[None]] | None = said_urgent
+        self._mark_urgent_said: Callable[[], Awaitable[None]] | None = mark_urgent_said
         self._guard = RepeatGuard()
 
-    async def run(self) -> Ended:
+    async def run(self) -> RunEnd:
         """Ask and act until the agent has answered; return how it ended.
 
         Raises ModelUnavailable, ModelRefused, BudgetExceeded, NoRoom, `Superseded`, `Unavailable`.
@@ -140,7 +140,7 @@ class Loop:
         await self._state.put(self._reply_messages(number, reading, ()))
         return "max_steps"
 
-    async def _step(self, number: int) -> Ended | None:
+    async def _step(self, number: int) -> RunEnd | None:
         """Do one step. Returns how the run ended, None if it goes on. Raises Parked while a call waits for a person."""
         reading = await self._step_reading(number)
         calls = [
@@ -161,7 +161,7 @@ class Loop:
             self._state.add(await self._state.put(self._output_messages(number, acting, outputs)))
         if waits:
             raise _parked_error(waits)
-        first = firsts(acting)
+        first = first_ids(acting)
         once = [(call, output) for call, output in zip(acting, outputs, strict=True) if first[call.id] == call.id]
         if any(self._is_repeated(*each) for each in once):
             return "repeated"
@@ -176,11 +176,11 @@ class Loop:
         return "done" if reading.problem is None else "failed"
 
     def _is_repeated(self, call: Call, output: CallOutput) -> bool:
-        return self._guard.repeated(call.name, call.arguments, output.text)
+        return self._guard.count_call(call.name, call.arguments, output.text)
 
     async def _context(self, number: int, *, last: bool) -> BuiltContext:
         """Return the context of a step, after the oldest messages were summarized if it would become too large."""
-        self._fields, self._changed = await self._refreshed(self._fields, self._changed), False
+        self._fields, self._changed = await self._refresh(self._fields, self._changed), False
         built = await self._build(last=last)
         if await self._compact(number, built):
             built = await self._build(last=last)
@@ -239,7 +239,7 @@ class Loop:
 
     async def _step_reading(self, number: int) -> AgentReply:
         """Return the reading of the reply of a step: the one that was kept, or that of what the model replies."""
-        if not await self._log.began(_reply_key(number)):
+        if not await self._log.has_begun(_reply_key(number)):
             return await self._ask(number)
         done = await self._log.step("reply", {}, lambda: self._ask(number), key=_reply_key(number), repeatable=True)
         return msgspec.convert(done, AgentReply)
@@ -251,12 +251,12 @@ class Loop:
         async def act() -> AgentReply:
             return reading
 
-        if not await self._log.began(_reply_key(number)):
+        if not await self._log.has_begun(_reply_key(number)):
             await self._log.step("reply", {}, act, key=_reply_key(number), repeatable=True)
 
     async def _ask(self, number: int, *, last: bool = False) -> AgentReply:
         """Return what the model replies. `last`: it is asked without tools where it stands."""
-        if await self._log.ended(model_step(number)):
+        if await self._log.has_ended(model_step(number)):
             return await self._recorded_reading(number, last=last)
         built = await self._context(number, last=last)
 
@@ -282,7 +282,7 @@ class Loop:
             smaller = Budget(window, min(budget.reply, window // 4), "service")
             self._settings = replace(self._settings, budget=smaller)
         else:
-            self._counter.exceeded(built.tokens, budget.request)
+            self._counter.raise_ratio(built.tokens, budget.request)
 
     async def _recorded_reading(self, number: int, *, last: bool) -> AgentReply:
         """Return the reading of a reply that an earlier attempt recorded, without a context and without a summary: the
@@ -294,7 +294,7 @@ class Loop:
         reply = await self._model_step(model_step(number), missing_reply)
         reading = read_reply(reply, () if last else self._finder.tools, self._settings.calling)
         corrected = needs_correction(reading, self._reads)
-        if not corrected and (self._said_urgent is None or not self._fields.urgent_tasks):
+        if not corrected and (self._mark_urgent_said is None or not self._fields.urgent_tasks):
             return reading
         built = await self._build(last=last)
         await self._note_urgent(built)
@@ -310,10 +310,10 @@ class Loop:
 
     async def _note_urgent(self, built: BuiltContext) -> None:
         """Note that the model has read the urgent tasks, if its context has them."""
-        if built.says_urgent and self._said_urgent is not None:
+        if built.says_urgent and self._mark_urgent_said is not None:
             # After the reply is recorded: a later attempt does this again, and nothing is said that no model read.
-            await self._said_urgent()
-            self._said_urgent = None
+            await self._mark_urgent_said()
+            self._mark_urgent_said = None
 
     async def _corrected_reading(self, number: int, built: BuiltContext, reply: Reply) -> AgentReply:
         """Return the reading of a reply, corrected where it needs that."""
@@ -392,13 +392,13 @@ class Loop:
             fields = fields._replace(
                 tools=(),
                 find_tool=None,
-                tasks=joined((fields.tasks, _LAST_STEP)),
+                tasks=join_paragraphs((fields.tasks, _LAST_STEP)),
                 entries=tuple(map(without_calls, entries)),
             )
         built = await build_measured(fields, self._settings.budget, self._counter, self._client)
         most, summary = self._settings.budget.request // ENTRY_SHARE, self._state.summary
         known = summary.id if summary is not None and summary.tokens <= most else None
-        self._state.seen = None if built.first is None else VisibleContext(built.first, most, known)
+        self._state.visible = None if built.first is None else VisibleContext(built.first, most, known)
         return built
 
     async def _call(self, calls: Sequence[Call], *, lossless: bool) -> CallOutputs:
@@ -407,7 +407,7 @@ class Loop:
         known = {call.id: output for call in calls if (output := self._state.outputs.get(call.id)) is not None}
         refused = {} if lossless else {call.id: _REFUSED for call in calls if call.name not in self._reads}
         settled = {**refused, **known}
-        first = firsts(calls)
+        first = first_ids(calls)
         runnable = [call for call in calls if call.id not in settled and first[call.id] == call.id]
         ran = await self._runner.run(runnable)
         done = iter(ran.outputs)
@@ -432,7 +432,9 @@ class Loop:
             messages.append(self._new(number, "message", "assistant", "message", said, event))
         if calls:
             parts = tuple(
-                ToolCallPart(call.id, call.name, encoded(call.arguments), self._runner.tool_name(call.name), call.extra)
+                ToolCallPart(
+                    call.id, call.name, arguments_json(call.arguments), self._runner.tool_name(call.name), call.extra
+                )
                 for call in calls
             )
             run_id, name_of = self._log.run_id, self._runner.tool_name

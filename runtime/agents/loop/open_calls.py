@@ -20,7 +20,7 @@ from runtime.threads.approvals.store import Approvals
 from runtime.threads.content import ToolCallPart, ToolOutputPart
 from runtime.threads.events import run_event
 from runtime.threads.messages import Message, Messages, NewMessage
-from runtime.threads.step import DONE, INTENDED, RecordedStep, recorded_in
+from runtime.threads.step import DONE, INTENDED, RecordedStep, find_steps
 from runtime.threads.thread_write import Writer
 from runtime.tools.model.agent_toolset import DONE as DONE_CALL
 
@@ -46,8 +46,8 @@ class OpenCalls:
         stored = self._messages.last_calls(connection, by.thread_id, by.user_id, by.run_id)
         missing = calls_without_output(stored)
         if missing:
-            decided = self._approvals.decided(connection, by.run_id, tuple(missing))
-            begun = recorded_in(connection, by.run_id, [step_key(each) for each in missing])
+            decided = self._approvals.find_of_calls(connection, by.run_id, tuple(missing))
+            begun = find_steps(connection, by.run_id, [step_key(each) for each in missing])
             new = [
                 _message(message, by.run_id, call_id, place, self._output(call_id, by, decided, begun))
                 for place, call_id, message in _places(missing)

@@ -88,7 +88,7 @@ class Summarizer:
             except WindowExceeded:
                 # Unless the service said that it has a smaller window.
                 if (await client.window()).tokens >= window:
-                    self._counter.exceeded(counted, window - tokens)
+                    self._counter.raise_ratio(counted, window - tokens)
                 raise
             if reply.usage.tokens_in:
                 self._counter.learn(counted, reply.usage.tokens_in)

@@ -50,7 +50,7 @@ class ThreadState:
         """What the run answers."""
         self.entries: tuple[Entry, ...] = ()
         """The messages as entries of a context."""
-        self.seen: VisibleContext | None = None
+        self.visible: VisibleContext | None = None
         """What of the thread is in the newest context; None before there is one."""
         self.outputs: Mapping[str, CallOutput] = {}
         """What earlier attempts of this run have stored, by the ids of the calls."""

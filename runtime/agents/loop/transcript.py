@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from runtime.agents.context.fields import Entry, EntryRole
-from runtime.agents.context.render import fenced, joined
+from runtime.agents.context.render import fenced, join_paragraphs
 from runtime.models.request import ToolCall
 from runtime.threads.content import DataPart, EventPart, Part, TextPart, ToolCallPart, ToolOutputPart
 from runtime.threads.messages import Message
@@ -108,7 +108,7 @@ def _entries(
         entry = _own_entry(own[0].position, said, group, native=native)
         if own[0].run_id == reader:
             thoughts = (message.text for message in messages if message.kind == "reasoning")
-            yield entry._replace(reasoning=joined(thoughts) if entry.calls else "")
+            yield entry._replace(reasoning=join_paragraphs(thoughts) if entry.calls else "")
         else:
             yield entry._replace(calls=tuple(ToolCall(call.id, call.name, call.arguments) for call in entry.calls))
     # Services refuse a call without its output, and an output without its call. Either may be missing: `done` has no
@@ -121,7 +121,7 @@ def _entries(
                     called = waiting.pop(part.call_id, None) is not None
                     yield _output_entry(message.position, part, group, calls, native=native, called=called)
         elif message.role != "assistant":
-            yield Entry(message.position, "user", joined(map(_text, message.parts)), group)
+            yield Entry(message.position, "user", join_paragraphs(map(_text, message.parts)), group)
     for call in waiting.values():
         ended = call.name == DONE.name
         waits = call.id in late or own[0].run_id in open_runs
@@ -135,7 +135,7 @@ def without_calls(entry: Entry) -> Entry:
     if entry.call_id is not None:
         return entry._replace(role="user", text=fenced("tool_output", entry.text), call_id=None)
     calls = (fenced("tool_call", call.arguments, name=call.name) for call in entry.calls)
-    return entry._replace(text=joined((entry.text, *calls)), calls=())
+    return entry._replace(text=join_paragraphs((entry.text, *calls)), calls=())
 
 
 def _own_entry(position: int, said: Sequence[Part], group: int, *, native: bool) -> Entry:
@@ -144,7 +144,7 @@ def _own_entry(position: int, said: Sequence[Part], group: int, *, native: bool)
     if native:
         # Services refuse names in another form, and a model may have invented one.
         made = tuple(ToolCall(call.id, model_name(call.name), call.arguments, call.extra) for call in calls)
-        return Entry(position, "assistant", joined(texts), group, made)
+        return Entry(position, "assistant", join_paragraphs(texts), group, made)
     written = {
         "messages": texts,
         "tool_calls": [{"name": call.name, "args": msgspec.Raw(call.arguments.encode())} for call in calls],
@@ -163,7 +163,7 @@ def _output_entry(
     text = fenced("tool_output", part.text, name=part.name, status=status)
     if not called and (call := calls.get(part.call_id)) is not None:
         # Far from its call it says which one it was.
-        text = joined((_LATE, fenced("tool_call", call.arguments, name=call.name), text))
+        text = join_paragraphs((_LATE, fenced("tool_call", call.arguments, name=call.name), text))
     return Entry(position, role, text, group)
 
 

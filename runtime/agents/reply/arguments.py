@@ -14,7 +14,7 @@ _NOTHING: Final = frozenset({"", "null", "none", "undefined"})
 _BOOLEANS: Final = {"true": True, "false": False}
 
 
-def converted(value: Any, schema: Mapping[str, Any]) -> Any:
+def convert(value: Any, schema: Mapping[str, Any]) -> Any:
     """Return a value as the type that a JSON Schema asks for; the value itself where that would change its meaning.
 
     `"5"` is 5 for an integer, `5` is "5" for a text, `"true"` is true, a JSON text is its list or object, and one value
@@ -25,7 +25,7 @@ def converted(value: Any, schema: Mapping[str, Any]) -> Any:
         return value
     kind = _type_of(value)
     if kind in types or (kind == "integer" and "number" in types):
-        return _converted_inside(value, _schema_of(kind, schema))
+        return _convert_members(value, _schema_of(kind, schema))
     return _cast(value, kind, types, schema)
 
 
@@ -37,7 +37,7 @@ def client_arguments(given: Mapping[str, Any], schema: Mapping[str, Any]) -> dic
     """
     properties = schema["properties"]
     return {
-        name: _empty_as_null(converted(value, part), part) if (part := properties.get(name)) else value
+        name: _empty_as_null(convert(value, part), part) if (part := properties.get(name)) else value
         for name, value in given.items()
     }
 
@@ -58,7 +58,7 @@ def _cast(value: Any, kind: str, types: set[str], schema: Mapping[str, Any]) -> 
         return found
     if "array" in types and kind != "null":
         items = _schema_of("array", schema).get("items")
-        element = converted(value, items) if isinstance(items, Mapping) else value
+        element = convert(value, items) if isinstance(items, Mapping) else value
         return [element] if not isinstance(items, Mapping) or _type_of(element) in (_types(items) or {kind}) else value
     if "string" in types and kind in ("integer", "number", "boolean"):
         return str(value).lower() if kind == "boolean" else str(value)
@@ -81,7 +81,7 @@ def _from_text(text: str, types: set[str], schema: Mapping[str, Any]) -> Any:
     if types & {"array", "object"} and plain[:1] in ("[", "{"):
         value, exact = read_whole(plain)
         if exact and _type_of(value) in types:
-            return converted(value, schema)
+            return convert(value, schema)
     if "array" in types and plain and not any(mark in plain for mark in ",;\n[{"):
         # Several values in one text could be separated in several ways.
         return _cast_element(text, schema)
@@ -92,15 +92,15 @@ def _cast_element(text: str, schema: Mapping[str, Any]) -> Any:
     items = _schema_of("array", schema).get("items")
     if not isinstance(items, Mapping) or not (types := _types(items)):
         return [text]
-    element = converted(text, items)
+    element = convert(text, items)
     return [element] if _type_of(element) in types else text
 
 
-def _converted_inside(value: Any, schema: Mapping[str, Any]) -> Any:
+def _convert_members(value: Any, schema: Mapping[str, Any]) -> Any:
     if isinstance(value, list) and isinstance(items := schema.get("items"), Mapping):
-        return [converted(each, items) for each in value]
+        return [convert(each, items) for each in value]
     if isinstance(value, dict) and isinstance(properties := schema.get("properties"), Mapping):
-        return {key: converted(each, properties[key]) if key in properties else each for key, each in value.items()}
+        return {key: convert(each, properties[key]) if key in properties else each for key, each in value.items()}
     return value
 
 

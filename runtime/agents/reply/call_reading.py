@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from runtime.agents.reply.agent_reply import BLANK, AgentCall, Rung
-from runtime.agents.reply.arguments import converted, well_formed_value
+from runtime.agents.reply.arguments import convert, well_formed_value
 from runtime.agents.reply.relaxed_json import Reader, read_whole
 from runtime.agents.reply.reply_values import RawCall
 from runtime.memory.item import well_formed
@@ -19,7 +19,7 @@ def read_call(raw: RawCall, reader: Reader, tool: ToolSchema | None, call_id: st
     """
     arguments, rung = _object(raw.arguments)
     if tool is not None:
-        arguments = converted(arguments, tool.parameters)
+        arguments = convert(arguments, tool.parameters)
     if not _is_whole(raw, reader):
         rung = "repaired"
     return AgentCall(call_id, well_formed(raw.name), well_formed_value(arguments)), rung

@@ -96,7 +96,7 @@ class Document(Struct, kw_only=True):
         texts[1:] = [FENCE_AFTER.sub("", text, count=1) for text in texts[1:]]
         return [text.strip(BLANK) for text in texts if _MARKS.sub("", text).strip(_SEPARATORS)]
 
-    def quoted(self, is_call: Callable[[Any], bool]) -> bool:
+    def quote_calls(self, is_call: Callable[[Any], bool]) -> bool:
         """Make calls that have no marks, and text after them, a part of the text. True if there are any."""
         found = False
         for index in self._before_text():
@@ -106,7 +106,7 @@ class Document(Struct, kw_only=True):
                 found = True
         return found
 
-    def goes_on_after(self, has_calls: Callable[[Any], bool]) -> bool:
+    def has_text_after(self, has_calls: Callable[[Any], bool]) -> bool:
         """True if text follows a value that has calls."""
         before = [self.parts[index] for index in self._before_text()]
         return any(isinstance(part, ReplyJson) and has_calls(part.value) for part in before)
@@ -121,7 +121,7 @@ class Document(Struct, kw_only=True):
         return range(0)
 
     @property
-    def unread(self) -> str:
+    def unread_text(self) -> str:
         """The text that is neither a reply nor other JSON."""
         return "\n".join(part for part in self.parts if isinstance(part, str))
 

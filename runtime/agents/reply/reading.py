@@ -152,7 +152,7 @@ class _Reading:
             self._rung = "text"
             return
         # A call in the middle of a text may be an example, or quoted from a payload.
-        if document.quoted(self._values.is_call_only):
+        if document.quote_calls(self._values.is_call_only):
             self._guess("repaired")
         if document.values:
             self._read_values(document)
@@ -161,7 +161,7 @@ class _Reading:
 
     def _read_values(self, document: Document) -> None:
         self._in_form = True
-        broken = _BROKEN.search(document.unread) is not None
+        broken = _BROKEN.search(document.unread_text) is not None
         self._lower("lossless")
         seen: set[str] = set()
         found = Contents(unreadable=document.incomplete or broken)
@@ -176,7 +176,7 @@ class _Reading:
             found.messages = document.between
         # A reply with calls in the middle of a text may be quoted, too; and a model that goes on after its calls may
         # have invented their outputs.
-        found.unreadable = found.unreadable or document.goes_on_after(self._has_calls)
+        found.unreadable = found.unreadable or document.has_text_after(self._has_calls)
         self._add(found, document.reader)
 
     def _has_calls(self, value: Any) -> bool:

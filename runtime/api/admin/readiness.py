@@ -307,7 +307,7 @@ async def _turns(context: AdminContext) -> list[Check]:
     checks = [_deliveries(reader.last["delivery"], reason)]
     with suppress(Unavailable):
         for check, state, why in _PARKED:
-            if parked := await run.count_parked(context.database, state):
+            if parked := await run.count_parked_runs(context.database, state):
                 checks.append(Check(check, "YELLOW", f"{_count(parked, 'run')} waiting {why}"))
         checks += await _failing_threads(context)
     if progress := _progress(reader.last["message"]):

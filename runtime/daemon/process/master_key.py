@@ -14,7 +14,7 @@ from runtime.daemon.process.atomic_file import sync_folder, write_atomically
 from runtime.daemon.process.root import DATABASE_FILE, PROGRAM_FILE, Root
 from runtime.daemon.process.root_owner import as_invoker
 from runtime.errors import UsageError
-from runtime.private_file import refuse_shared
+from runtime.private_file import require_private
 from runtime.secrets.backend import Unresolved
 from runtime.secrets.file import read_file
 
@@ -37,7 +37,7 @@ def load(root: Root, reference: str | None, environ: Mapping[str, str], *, repla
         if not file.exists():
             _refuse_orphans(root, file, replaces=replaces)
             _create(file)
-        refuse_shared(file)
+        require_private(file)
         return _parse(read_file(file), str(file))
     except OSError as error:
         raise UsageError(f"{file}: {(error.strerror or 'cannot be read').lower()}") from None

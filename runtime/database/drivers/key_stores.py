@@ -27,7 +27,7 @@ from runtime.database.drivers.sqlite import BUSY_SECONDS, are_unchanged, identit
 from runtime.database.errors import Unavailable, unavailable
 from runtime.database.keys import tables
 from runtime.database.location import DatabaseLocation
-from runtime.private_file import refuse_shared
+from runtime.private_file import require_private
 
 Result = TypeVar("Result")
 
@@ -51,7 +51,7 @@ class SqliteKeys:
         make_file(path)
         for file in (path, path.with_name(f"{path.name}-wal")):
             with suppress(FileNotFoundError):
-                refuse_shared(file)
+                require_private(file)
         engine = create_engine(
             "sqlite://",
             creator=lambda: sqlite3.connect(path, timeout=BUSY_SECONDS, check_same_thread=False),

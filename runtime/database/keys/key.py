@@ -7,7 +7,7 @@ from typing import Final
 
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from runtime.crypto import FORMAT, MasterKey, derived
+from runtime.crypto import FORMAT, MasterKey, derive_key
 
 BLOCK: Final = 65_536
 """Number of seals that are recorded ahead, so that a key's row is written once for so many."""
@@ -55,7 +55,7 @@ class Key:
 
     def open(self, purpose: str) -> AESGCM:
         """Return the cipher for this purpose, unwrapping the key. Raises `Unsealable` for another master key."""
-        cipher = self._ciphers[purpose] = AESGCM(derived(self.secret(), "seal", purpose))
+        cipher = self._ciphers[purpose] = AESGCM(derive_key(self.secret(), "seal", purpose))
         return cipher
 
     def secret(self) -> bytes:

@@ -33,7 +33,7 @@ from runtime.crypto import (
     MasterKey,
     SealedBytes,
     Unsealable,
-    derived,
+    derive_key,
     new_key,
     open_with,
     place,
@@ -158,14 +158,14 @@ class KeyRing:
     def derive(self, *purpose: str) -> bytes:
         """Return a key of 32 bytes for this purpose, which belongs to no user; the same for every process and master
         key."""
-        return derived(self.ensure(DERIVED).secret(), *purpose)
+        return derive_key(self.ensure(DERIVED).secret(), *purpose)
 
     def index_keys(self, identity: str) -> list[bytes]:
         """Return the keys (32 bytes) of the sealed index with this identity: the current one, then earlier ones, with
         which its file may still be sealed."""
         self._current.get(INDEXES) or self._obtain(INDEXES)
         held = sorted((key for key in self._all() if key.holder == INDEXES), key=lambda key: -key.generation)
-        return [derived(key.secret(), "index", identity) for key in held]
+        return [derive_key(key.secret(), "index", identity) for key in held]
 
     # What is there
 

@@ -101,7 +101,7 @@ def _changed(connection: Connection, since: str | None) -> Changes | None:
     number = str(change_log.next_number(connection))
     if since is None:
         return Changes(number)
-    found = change_log.changed(connection, int(since), MOST_CHANGED)
+    found = change_log.changed_threads(connection, int(since), MOST_CHANGED)
     if found is None:
         return None
     together = defaultdict[str, set[int]](set)

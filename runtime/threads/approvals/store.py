@@ -189,7 +189,7 @@ class Approvals:
         cancelled = [(row.id, CANCELLED, ended[row.run_id]) for row in waiting]
         bulk.update(connection, approvals, ("id",), ("state", "decided_at"), cancelled)
 
-    def decided(self, connection: Connection, run_id: str, call_ids: Sequence[str]) -> dict[str, Approval]:
+    def find_of_calls(self, connection: Connection, run_id: str, call_ids: Sequence[str]) -> dict[str, Approval]:
         """Return the approvals of these calls of a run, by their ids."""
         keys = [(run_id, each) for each in sorted(call_ids)]
         found = bulk.find(connection, approvals, ("run_id", "call_id"), COLUMNS, keys)

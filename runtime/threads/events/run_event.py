@@ -102,11 +102,11 @@ def done(run_id: str, totals: Callable[[Connection], Mapping[str, Any]], ended: 
 
 
 def error(run_id: str, problem: Mapping[str, Any]) -> RunEvent:
-    """The run failed. `problem`: an object of RFC 9457, such as `run_failed` returns."""
+    """The run failed. `problem`: an object of RFC 9457, such as `run_problem` returns."""
     return RunEvent(run_id, ERROR, {"problem": problem})
 
 
-def run_failed(detail: str, cause: str | None = None) -> dict[str, Any]:
+def run_problem(detail: str, cause: str | None = None) -> dict[str, Any]:
     """Return the problem of a run that failed. `cause`: see `Outcome.cause`."""
     kind, status, title = LIMIT_REACHED if cause == LIMIT_REACHED[0] else RUN_FAILED
     return {"type": f"{PROBLEMS}{kind}", "title": title, "status": status, "detail": detail}

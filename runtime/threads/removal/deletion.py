@@ -110,7 +110,7 @@ async def erase(database: Database, thread_id: str | None = None) -> None:
         pass
 
 
-async def erase_inputs_left(database: Database) -> None:
+async def erase_leftover_inputs(database: Database) -> None:
     """Delete the inputs that were running when their threads were deleted, and have ended."""
     exist = exists().where(threads.c.id == inputs.c.thread_id)
     left = select(inputs.c.id).where(~exist, inputs.c.state != run.RUNNING).order_by(inputs.c.id).limit(CHUNK)
@@ -178,7 +178,7 @@ def _delete_some(connection: Connection, table: Table, of: Sequence[str]) -> int
 
 def _delete_inputs(connection: Connection, of: Sequence[str]) -> int:
     """Delete some inputs of these threads with their runs; return their number. Running ones stay until their end, see
-    `erase_inputs_left`."""
+    `erase_leftover_inputs`."""
     theirs = select(inputs.c.id).where(inputs.c.thread_id.in_(of), inputs.c.state != run.RUNNING)
     gone = list(connection.execute(theirs.order_by(inputs.c.id).limit(CHUNK).with_for_update()).scalars())
     _delete_turns(connection, gone)

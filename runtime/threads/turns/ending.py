@@ -84,7 +84,7 @@ def close(connection: Connection, table: Table, closed: Sequence[EndedTurn], at:
     columns = ("state", "lane", "lease_until", "finished_at", "last_error", "suspect")
     bulk.update(connection, table, ("id",), columns, rows)
     ends = [
-        run.End(row.run_id, row.attempt, _RUN_STATES[state], at, error, how_ended(Outcome(state)))
+        run.End(row.run_id, row.attempt, _RUN_STATES[state], at, error, end_name(Outcome(state)))
         for row, state, error in closed
         if row.run_id
     ]
@@ -106,7 +106,7 @@ def ended_runs(endings: Sequence[TurnOutcome[Any]], held: dict[str, ThreadHold])
             user_id=turn.user_id,
             agent=turn.agent,
             thread_id=_thread(turn, held),
-            ended=how_ended(outcome),
+            ended=end_name(outcome),
             error=_error(outcome),
             at=at,
             cause=outcome.cause,
@@ -119,7 +119,7 @@ def ended_runs(endings: Sequence[TurnOutcome[Any]], held: dict[str, ThreadHold])
 def closed_runs(closed: Sequence[EndedTurn], held: dict[str, ThreadHold], at: int) -> list[EndedRun]:
     """Return the runs of turns that ended without an attempt."""
     return [
-        EndedRun(row.run_id, row.user_id, row.agent, _thread(row, held), how_ended(Outcome(state)), error, at)
+        EndedRun(row.run_id, row.user_id, row.agent, _thread(row, held), end_name(Outcome(state)), error, at)
         for row, state, error in closed
         if row.run_id
     ]
@@ -136,10 +136,10 @@ def _row_end(ending: TurnOutcome[Any]) -> tuple[Any, ...]:
 def _run_end(ending: TurnOutcome[Any]) -> run.End:
     turn, outcome, at = ending
     state = outcome.run_state or _RUN_STATES[outcome.state]
-    return run.End(turn.run_id, turn.attempt, state, at, _error(outcome), how_ended(outcome))
+    return run.End(turn.run_id, turn.attempt, state, at, _error(outcome), end_name(outcome))
 
 
-def how_ended(outcome: Outcome) -> str | None:
+def end_name(outcome: Outcome) -> str | None:
     """Return how a run with this outcome ended, see `run.End`; None if it goes on."""
     return {DONE: outcome.ended, DEAD: outcome.ended or FAILED, CANCELLED: CANCELLED}.get(outcome.state)
 

@@ -57,7 +57,7 @@ def wake(
     return len(woken)
 
 
-def settled(outcome: Outcome, at: int, *, woken: bool, shared: bool) -> Outcome:
+def parked_outcome(outcome: Outcome, at: int, *, woken: bool, shared: bool) -> Outcome:
     """Return the outcome of an attempt that parks its turn, as it is stored at `at` (Unix milliseconds). `woken`: what
     it waits for was decided during the attempt, so another one follows."""
     assert outcome.until is not None

@@ -58,7 +58,7 @@ class TurnQueue(ABC, Generic[T]):
     the run got further then, and its tries are counted anew.
 
     A new kind of turn is a subclass of this and of `ClaimedTurn`: `read` creates turns from rows, `load` completes one
-    outside of the claim, `ended` writes an outcome to its own tables.
+    outside of the claim, `store_outcomes` writes an outcome to its own tables.
     """
 
     kind: ClassVar[type[ClaimedTurn]]
@@ -101,18 +101,18 @@ class TurnQueue(ABC, Generic[T]):
 
     @abstractmethod
     def read(self, connection: Connection, rows: Sequence[Any]) -> list[T | str]:
-        """Create a turn from each row, in the claim's transaction, with the fields of `claimed`; for one that can never
-        run, the reason instead."""
+        """Create a turn from each row, in the claim's transaction, with `turn_fields`; for one that can never run, the
+        reason instead."""
 
     async def load(self, turn: T) -> T:
         """Return `turn` with the data that was too large for the claim. Raises `GiveUp` if it is lost, and
         `Unavailable`."""
         return turn
 
-    def ended(self, connection: Connection, endings: Sequence[TurnOutcome[T]]) -> None:
+    def store_outcomes(self, connection: Connection, endings: Sequence[TurnOutcome[T]]) -> None:
         """Write these outcomes to other tables, in the transaction that stores them."""
 
-    def claimed(self, row: Any) -> dict[str, Any]:
+    def turn_fields(self, row: Any) -> dict[str, Any]:
         """Return the fields that every turn has, from a claimed row."""
         run_id = row.run_id or uuid7(self._clock)
         given = {"id": row.id, "agent": row.agent, "user_id": row.user_id, "run_id": run_id}
@@ -230,7 +230,7 @@ class TurnQueue(ABC, Generic[T]):
     def _take(self, connection: Connection, rows: Sequence[Any], now: int) -> list[T]:
         """Create claimed turns from these rows; those that can never run become dead letters, and those whose run was
         cancelled during an attempt that was interrupted end as well."""
-        asked = run.to_cancel(connection, [row.run_id for row in rows if row.run_id])
+        asked = run.find_cancelled(connection, [row.run_id for row in rows if row.run_id])
         closed = [EndedTurn(row, CANCELLED, CANCELLED_BY_PERSON) for row in rows if row.run_id in asked]
         rows = [row for row in rows if row.run_id not in asked]
         exhausted = f"the daemon stopped during the last of {TRIES} tries, which recorded nothing new"
@@ -300,7 +300,7 @@ class TurnQueue(ABC, Generic[T]):
         parked = [each.turn.id for each in valid if each.outcome.frees_thread]
         queued = thread_order.leave(connection, gone, held, now)
         queued = thread_order.park(connection, parked, held, now) or queued
-        self.ended(connection, valid)
+        self.store_outcomes(connection, valid)
         self._on_ended(connection, ending.ended_runs(valid, held))
         return [
             queued
@@ -314,9 +314,9 @@ class TurnQueue(ABC, Generic[T]):
     ) -> list[TurnOutcome[T]]:
         """Return these endings as they are to be stored: what the attempts could not know is known under the locks."""
         undone = [each.turn.run_id for each in endings if each.outcome.state not in (DONE, DEAD, CANCELLED)]
-        asked = run.to_cancel(connection, undone)
+        asked = run.find_cancelled(connection, undone)
         parking_runs = [each.turn.run_id for each in endings if each.outcome.until is not None]
-        woken = run.woken(connection, parking_runs)
+        woken = run.find_woken(connection, parking_runs)
         decided = []
         for each in endings:
             outcome, place = each.outcome, held.get(each.turn.id)
@@ -325,7 +325,7 @@ class TurnQueue(ABC, Generic[T]):
             elif outcome.state == WAITING and (place is None or place.active):
                 outcome = outcome._replace(state=QUEUED)
             elif outcome.until is not None:
-                outcome = parking.settled(outcome, each.at, woken=each.turn.run_id in woken, shared=self.shared)
+                outcome = parking.parked_outcome(outcome, each.at, woken=each.turn.run_id in woken, shared=self.shared)
             decided.append(each._replace(outcome=outcome))
         return decided
 

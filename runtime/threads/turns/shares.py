@@ -19,22 +19,22 @@ class Places(NamedTuple):
     free: int
 
 
-Claimed = list[tuple[TurnQueue[Any], list[Any]]]
+ClaimedTurns = list[tuple[TurnQueue[Any], list[Any]]]
 """The turns of each source."""
 
 
-def claim(connection: Connection, asked: Sequence[Places]) -> list[Claimed]:
+def claim(connection: Connection, asked: Sequence[Places]) -> list[ClaimedTurns]:
     """Claim turns for all of these places."""
     return [_claim(connection, *each) for each in asked]
 
 
-SHARES: Final[Stage[Places, Claimed]] = Stage(stage_ranks.CLAIM, claim)
+SHARES: Final[Stage[Places, ClaimedTurns]] = Stage(stage_ranks.CLAIM, claim)
 """The stage of such claims."""
 
 
-def _claim(connection: Connection, sources: tuple[TurnQueue[Any], ...], free: int) -> Claimed:
+def _claim(connection: Connection, sources: tuple[TurnQueue[Any], ...], free: int) -> ClaimedTurns:
     """Claim up to `free` turns. A share that a source does not use goes to the others."""
-    found: Claimed = []
+    found: ClaimedTurns = []
     asked = sources
     while free and asked:
         share = -(-free // len(asked))

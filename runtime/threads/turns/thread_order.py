@@ -135,7 +135,7 @@ def lock_threads_of(connection: Connection, turn_ids: Sequence[str]) -> dict[str
     return _holds(connection, list(before))
 
 
-def at_end(connection: Connection, arrivals: Sequence[Arrival]) -> list[Arrival]:
+def arrivals_at_end(connection: Connection, arrivals: Sequence[Arrival]) -> list[Arrival]:
     """Return these arrivals with times after those of all turns that wait for their locked threads, in the given order:
     the clocks of daemons differ, and a clock may be set back."""
     newest: dict[str, int] = {}

@@ -181,7 +181,7 @@ async def _place(context: Context, agent: Agent, thread_id: str | None, subject:
             raise wrong("subject", "a thread has its subject already", hint="leave out thread or subject")
         if not subject.strip():
             raise wrong("subject", "it is blank")
-        return await threads.keyed(user_id, agent.name, subject)
+        return await threads.for_subject(user_id, agent.name, subject)
     if thread_id is None:
         return await threads.main(user_id, agent.name)
     thread = await threads.get(thread_id, user_id=user_id)

@@ -17,7 +17,7 @@ from runtime.errors import NotFound
 from runtime.models.model import ModelUnavailable
 from runtime.threads.events.deltas import Delta, Deltas
 from runtime.threads.events.log import EventLog, EventPage, NewEvents, StoredEvent, changes_of
-from runtime.threads.events.run_event import CONFIRM, DONE, ERROR, LAST, NOTE, PROBLEMS, TYPING, Data, run_failed
+from runtime.threads.events.run_event import CONFIRM, DONE, ERROR, LAST, NOTE, PROBLEMS, TYPING, Data, run_problem
 from runtime.threads.messages import Messages
 from runtime.threads.run import BUDGET_EXCEEDED, PARKED, SWITCHED_OFF
 from runtime.threads.turns.named_run import named_run
@@ -217,7 +217,7 @@ class Follower:
         """Return the last event of a run that has none in the log, because it is older than that, or was given up."""
         run = await self._answered_run()
         if run.shown_end == "failed":
-            return Event(ERROR, self._of_run({"problem": run_failed(run.error or "the run ended without an answer")}))
+            return Event(ERROR, self._of_run({"problem": run_problem(run.error or "the run ended without an answer")}))
         async with self._database.read() as connection:
             totals = await connection.run_sync(run_totals, self._messages, self._user_id, run.id)
         return Event(DONE, self._of_run({**totals, "ended": run.shown_end}))

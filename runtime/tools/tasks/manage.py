@@ -14,7 +14,7 @@ from runtime.errors import UsageError
 from runtime.identity.user_settings import read_settings
 from runtime.memory.item import tag_form
 from runtime.tasks import task as stored
-from runtime.tasks.due import read_due, shown
+from runtime.tasks.due import due_text, read_due
 from runtime.tasks.store import TaskStore
 from runtime.tasks.task import (
     LONGEST_DESCRIPTION,
@@ -197,7 +197,7 @@ def kept(task: stored.Task, now: int) -> KeptTask:
 
 def _others(task: stored.Task, now: int) -> dict[str, Any]:
     """Return the fields of a result that a task has under no name or another one."""
-    return {"task_id": task.id, "due_date": shown(task.due), "overdue": task.is_overdue(now)}
+    return {"task_id": task.id, "due_date": due_text(task.due), "overdue": task.is_overdue(now)}
 
 
 def with_history(task: stored.Task, history: Sequence[stored.TaskChange], now: int) -> TaskWithHistory:

@@ -61,7 +61,7 @@ class Inbox(TurnQueue[ClaimedDelivery]):
             raise GiveUp(error.line()) from None
         return msgspec.structs.replace(turn, body=body, left_out=False)
 
-    def ended(self, connection: Connection, endings: Sequence[TurnOutcome[ClaimedDelivery]]) -> None:
+    def store_outcomes(self, connection: Connection, endings: Sequence[TurnOutcome[ClaimedDelivery]]) -> None:
         done = [ending.turn.id for ending in endings if ending.outcome.state == DONE and not ending.turn.keep_body]
         bulk.delete(connection, bodies, "delivery_id", done)
 
@@ -78,7 +78,7 @@ class Inbox(TurnQueue[ClaimedDelivery]):
         except msgspec.DecodeError:
             return "its headers were changed"
         return ClaimedDelivery(
-            **self.claimed(row),
+            **self.turn_fields(row),
             webhook=row.webhook,
             provider=row.provider,
             event=row.event,

@@ -72,5 +72,5 @@ async def talked(
 ) -> tuple[Thread, list[Message]]:
     """Append messages to the main thread of a user and an agent, or that of a subject; return both."""
     threads = Threads(app.database, app.clock)
-    thread = await (threads.keyed(user_id, agent, subject) if subject else threads.main(user_id, agent))
+    thread = await (threads.for_subject(user_id, agent, subject) if subject else threads.main(user_id, agent))
     return thread, await Messages(app.database, app.clock).append(thread, new)

@@ -15,7 +15,7 @@ from runtime.database.connection import Database
 from runtime.database.schema import user_settings
 from runtime.errors import UsageError
 from runtime.identity.user_settings import read_settings
-from runtime.tasks.due import read_due, shown
+from runtime.tasks.due import due_text, read_due
 from runtime.tasks.task import Due
 from tests.cases import each_case
 
@@ -36,19 +36,19 @@ BERLIN = ZoneInfo("Europe/Berlin")
 def test_a_time_is_shown_in_utc(text: str, said: str) -> None:
     due = read_due(text, BERLIN)
     assert due.day is None
-    assert shown(due) == said
+    assert due_text(due) == said
     assert read_due(said, None) == due
 
 
 def test_a_day_ends_in_the_time_zone_of_the_user() -> None:
     due = read_due("2026-12-01", BERLIN)
     assert due == Due(1_796_166_000_000, date(2026, 12, 1))  # 2026-12-01T23:00:00Z
-    assert shown(due) == "2026-12-01"
+    assert due_text(due) == "2026-12-01"
 
 
 def test_without_a_time_zone_it_is_that_of_the_machine(machine_in_tokyo: None) -> None:
     assert read_due("2026-12-01", None).at == 1_796_137_200_000  # 2026-12-01T15:00:00Z
-    assert shown(read_due("2026-12-01T09:00", None)) == "2026-12-01T00:00:00Z"
+    assert due_text(read_due("2026-12-01T09:00", None)) == "2026-12-01T00:00:00Z"
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from runtime.identity.caller import OWNER_CALLER, Caller
 from runtime.mcp.backend import BackendFailure
 from runtime.mcp.local_backend import LocalBackend
 from runtime.tasks.store import TaskStore
-from runtime.tasks.urgent import UrgentTasks, said_of
+from runtime.tasks.urgent import UrgentTasks, urgent_notice
 from runtime.tools import TOOLS
 from runtime.tools.context import ActingAgent, Context
 from tests.clocks import ManualClock
@@ -90,7 +90,7 @@ async def test_a_task_says_from_which_webhook_its_text_is(app: App, token: str) 
     assert task["webhook"] == "hooks"
     path = f"/v1/tasks/{task['task_id']}"
     assert told(await app.ask(token, "PATCH", path, {"status": "in_progress"}))["webhook"] == "hooks"
-    said = said_of(await UrgentTasks(app.database, app.clock).of("owner"), tokens=1000, count=len)
+    said = urgent_notice(await UrgentTasks(app.database, app.clock).of("owner"), tokens=1000, count=len)
     assert f"- Pay Mallory (id {task['task_id']}; urgent; from a delivery of hooks)" in said.text
 
     own = await made(app, token)

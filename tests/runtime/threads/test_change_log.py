@@ -37,21 +37,21 @@ class Reader:
             self._number = await connection.run_sync(change_log.next_number)
         return self
 
-    async def changed(self, limit: int = MANY, kept: int = change_log.KEPT) -> list[ChangedThread] | None:
+    async def changed_threads(self, limit: int = MANY, kept: int = change_log.KEPT) -> list[ChangedThread] | None:
         """Return what changed since the last call, after all transactions have ended that began before it."""
         await all_ended(self._database)
         return await self.changed_now(limit, kept)
 
     async def changed_now(self, limit: int = MANY, kept: int = change_log.KEPT) -> list[ChangedThread] | None:
         def read(connection: Connection) -> tuple[int, list[ChangedThread] | None]:
-            return change_log.next_number(connection), change_log.changed(connection, self._number, limit, kept)
+            return change_log.next_number(connection), change_log.changed_threads(connection, self._number, limit, kept)
 
         async with self._database.read() as connection:
             self._number, found = await connection.run_sync(read)
         return found
 
     async def ids(self) -> list[str]:
-        return _ids(await self.changed())
+        return _ids(await self.changed_threads())
 
     async def ids_now(self) -> list[str]:
         return _ids(await self.changed_now())
@@ -97,7 +97,7 @@ async def test_each_kind_of_change_is_told_once(
     await threads.rename(thread, "a title")
     assert await reader.ids() == []
     await threads.delete(thread)
-    assert await reader.changed() == [ChangedThread(thread.id, "helper", 0, 2, 1)]
+    assert await reader.changed_threads() == [ChangedThread(thread.id, "helper", 0, 2, 1)]
     assert await reader.ids() == []
 
 
@@ -159,8 +159,8 @@ async def test_more_changes_than_are_wanted_are_not_told_one_by_one(
 ) -> None:
     made = [await threads.conversation("owner", "helper") for _ in range(4)]
     await asyncio.gather(*(messages.append(each, [said("a")]) for each in made))
-    assert await reader.changed(limit=3) is None
-    assert await reader.changed(limit=3) is not None
+    assert await reader.changed_threads(limit=3) is None
+    assert await reader.changed_threads(limit=3) is not None
 
 
 async def test_a_reader_behind_the_log_must_compare_everything(
@@ -174,8 +174,8 @@ async def test_a_reader_behind_the_log_must_compare_everything(
     while await database.transact(lambda connection: change_log.prune(connection, 2)):
         pass
     assert await count(database, "thread_changes") == 3
-    assert await reader.changed(kept=2) is None
-    assert await ahead.changed(kept=2) == [ChangedThread(thread.id, "helper", 0, 7, 0)]
+    assert await reader.changed_threads(kept=2) is None
+    assert await ahead.changed_threads(kept=2) == [ChangedThread(thread.id, "helper", 0, 7, 0)]
 
 
 async def test_numbers_go_on_when_the_log_was_shortened(

@@ -54,7 +54,7 @@ async def test_two_daemons_that_need_a_thread_at_once_get_the_same(daemons: list
         agent = f"helper{number}"
         found = await asyncio.gather(
             *(each.main("owner", agent) for each in kinds for _ in range(3)),
-            *(each.keyed("owner", agent, "42") for each in kinds for _ in range(3)),
+            *(each.for_subject("owner", agent, "42") for each in kinds for _ in range(3)),
             *(each.for_delivery("owner", agent, f"delivery-{number}") for each in kinds for _ in range(3)),
         )
         assert [len({thread.id for thread in found[at : at + 6]}) for at in (0, 6, 12)] == [1, 1, 1]
@@ -86,18 +86,18 @@ async def test_the_thread_of_a_delivery_is_the_same_in_every_attempt(threads: Th
 
 @pytest.mark.parametrize("subject", ["42", "", "a" * 10_000, "日本", "Robert'); DROP TABLE threads;--"])
 async def test_each_subject_has_its_thread(threads: Threads, subject: str) -> None:
-    found = await threads.keyed("owner", "helper", subject)
+    found = await threads.for_subject("owner", "helper", subject)
     assert found.subject == subject
-    assert await threads.keyed("owner", "helper", subject) == found
-    assert (await threads.keyed("owner", "helper", subject + "!")).id != found.id
-    assert (await threads.keyed("owner", "other", subject)).id != found.id
-    assert (await threads.keyed("ada", "helper", subject)).id != found.id
+    assert await threads.for_subject("owner", "helper", subject) == found
+    assert (await threads.for_subject("owner", "helper", subject + "!")).id != found.id
+    assert (await threads.for_subject("owner", "other", subject)).id != found.id
+    assert (await threads.for_subject("ada", "helper", subject)).id != found.id
 
 
 @pytest.mark.parametrize("subject", ["alice\x00", "alice\ufffd", "\ud83d"])
 async def test_a_subject_that_would_be_stored_as_another_has_no_thread(threads: Threads, subject: str) -> None:
     with pytest.raises(UsageError, match="the subject contains"):
-        await threads.keyed("owner", "helper", subject)
+        await threads.for_subject("owner", "helper", subject)
     assert await threads.find("owner", "helper", subject) is None
 
 
@@ -127,7 +127,7 @@ async def test_a_thread_of_another_user_is_not_found(threads: Threads) -> None:
 )
 async def test_the_id_that_is_meant_is_found(threads: Threads, mistake: Callable[[str], str]) -> None:
     made = [await threads.conversation(user, "helper") for user in ("owner", "ada", "owner", "owner")]
-    meant = await threads.keyed("owner", "helper", "7")
+    meant = await threads.for_subject("owner", "helper", "7")
     assert await threads.nearest(mistake(meant.id), "owner") == [meant.id]
     assert await threads.nearest(mistake(meant.id), "owner", subjects=False) == []
     assert await threads.nearest(mistake(made[1].id), "owner") == []
@@ -167,7 +167,7 @@ async def test_nothing_reads_all_of_very_many_threads(database: Database, thread
     await many_threads(database, 20_000)
     with statements() as recorded:
         await threads.main("owner", "helper")
-        await threads.keyed("owner", "helper", "42")
+        await threads.for_subject("owner", "helper", "42")
         await threads.for_delivery("owner", "helper", "delivery7")
         await threads.get("delivery9")
         for agent in (None, "helper"):

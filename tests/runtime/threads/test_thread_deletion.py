@@ -46,7 +46,7 @@ def stored(database: Database, clock: ManualClock) -> Messages:
 
 @pytest.fixture
 async def thread(threads: Threads) -> Thread:
-    return await threads.keyed("owner", "helper", "okapiquux")
+    return await threads.for_subject("owner", "helper", "okapiquux")
 
 
 async def send(database: Database, thread: Thread, state: str, *, run_id: str | None = None) -> str:
@@ -111,7 +111,7 @@ async def test_a_deleted_main_or_keyed_thread_is_followed_by_a_new_one(threads: 
     await threads.delete(main)
     await threads.delete(thread)
     assert (await threads.main("owner", "helper")).id != main.id
-    assert (await threads.keyed("owner", "helper", "okapiquux")).id != thread.id
+    assert (await threads.for_subject("owner", "helper", "okapiquux")).id != thread.id
 
 
 async def test_the_blocks_of_its_subject_stay(database: Database, threads: Threads, thread: Thread) -> None:
@@ -164,7 +164,7 @@ async def test_a_run_in_a_thread_that_was_deleted_by_force_cannot_write_to_it(
         await stored.append(thread, [said("late", key="a")], run_id=run_id, attempt=1)
     await step(database, clock, run_id)
     # Its next attempt may work in a new thread, with the same keys.
-    again = await threads.keyed("owner", "helper", "okapiquux")
+    again = await threads.for_subject("owner", "helper", "okapiquux")
     await stored.append(again, [said("now", key="a")], run_id=run_id, attempt=1)
     assert texts(await stored.read(again)) == ["now"]
 
@@ -249,7 +249,7 @@ async def test_an_interrupted_deletion_is_completed_by_the_retention(
     assert await count(database, "messages") == 65
     with pytest.raises(NotFound):
         await threads.get(thread.id)
-    assert (await threads.keyed("owner", "helper", "okapiquux")).length == 0
+    assert (await threads.for_subject("owner", "helper", "okapiquux")).length == 0
     assert await prune(database, {}, 0) == 0
     assert await count(database, "messages") == 0
     assert await count(database, "threads") == 1
@@ -319,7 +319,7 @@ async def test_the_threads_of_a_removed_user_go_and_nobody_elses(
     made = [
         await make
         for user in ("ada", "bob")
-        for make in (threads.main(user, "helper"), threads.keyed(user, "helper", "7"))
+        for make in (threads.main(user, "helper"), threads.for_subject(user, "helper", "7"))
     ]
     for each in made:
         await stored.append(each, [said("a")])

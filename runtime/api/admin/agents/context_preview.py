@@ -20,7 +20,7 @@ from runtime.clock import milliseconds, utc
 from runtime.errors import UsageError
 from runtime.identity.caller import Caller
 from runtime.memory.core.block import BlockScope
-from runtime.tasks.due import shown
+from runtime.tasks.due import due_text
 from runtime.tasks.urgent import UrgentTask
 from runtime.threads.inputs import ClaimedInput
 from runtime.threads.run_log import RunLog
@@ -34,11 +34,11 @@ def _urgent(urgent: UrgentTask, built: Preview) -> dict[str, Any]:
         "task_id": task.id,
         "title": task.title,
         "priority": task.priority,
-        "due_date": shown(task.due),
+        "due_date": due_text(task.due),
         "overdue": urgent.overdue,
         "subject": task.subject,
         "said_at": time_json(task.said_at),
-        "in_context": built.context.says_urgent and task.id in built.said.task_ids,
+        "in_context": built.context.says_urgent and task.id in built.notice.task_ids,
     }
 
 

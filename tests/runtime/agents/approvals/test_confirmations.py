@@ -38,7 +38,7 @@ from tests.runtime.daemon.running import write_program
 from tests.runtime.webhooks.candidates import rows
 
 _BREAK = "UPDATE approvals SET content = 'broken'"
-_READ = Loop._read
+_READ = Loop._step_reading
 NATIVE = f"tool_calling native {CONFIRM}"
 
 
@@ -256,7 +256,7 @@ async def test_nothing_else_runs_than_what_was_approved(
             elif what == "row":
                 await agent.app.state.database.transact(lambda connection: connection.execute(text(_BREAK)))
             else:
-                monkeypatch.setattr(Loop, "_read", _with_other_arguments)
+                monkeypatch.setattr(Loop, "_step_reading", _with_other_arguments)
             shown = await approve(agent, waits)
             assert (shown.arguments is None) == (what == "row")
             assert await agent.end(run_id) == "answered"

@@ -13,7 +13,7 @@ from runtime.database.schema import user_settings
 from runtime.identity import users
 from runtime.tasks.store import TaskStore
 from runtime.tasks.task import Actor, Due, Priority, Task
-from runtime.tasks.urgent import MOST, UrgentTasks, said_of
+from runtime.tasks.urgent import MOST, UrgentTasks, urgent_notice
 from runtime.threads.run_log import RunLog
 from runtime.token_counter import estimate
 from tests.clocks import ManualClock
@@ -205,10 +205,10 @@ async def test_they_are_bounded_in_number_and_tokens(tmp_path: Path) -> None:
             for number in range(MOST + 5):
                 await add(agent, f"Task {number} " + "word " * 80)
             found = await agent.services.urgent_tasks.of("owner")
-            few, all_of_them = (said_of(found, tokens=tokens, count=estimate) for tokens in (400, 100_000))
+            few, all_of_them = (urgent_notice(found, tokens=tokens, count=estimate) for tokens in (400, 100_000))
             assert 0 < len(few.task_ids) < len(all_of_them.task_ids) <= MOST
             assert estimate(few.text) <= 400
-            assert said_of(found, tokens=20, count=estimate) == ([], "")
+            assert urgent_notice(found, tokens=20, count=estimate) == ([], "")
             assert await agent.ask("Hello.") == "answered"
             assert await agent.ask("Hello.") == "answered"
         said = [{line for line in model.texts(n).splitlines() if line.startswith("- Task ")} for n in range(2)]

@@ -20,5 +20,5 @@ from runtime.agents.loop.guard import RepeatGuard
 )
 def test_the_outcome_of_a_call_counts_without_its_notes(outcomes: tuple[str, ...], repeated: bool) -> None:
     guard = RepeatGuard()
-    found = [guard.repeated("search", {"query": "tea", "limit": 5}, each) for each in outcomes]
+    found = [guard.count_call("search", {"query": "tea", "limit": 5}, each) for each in outcomes]
     assert found == [False, False, repeated]

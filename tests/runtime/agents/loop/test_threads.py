@@ -147,7 +147,7 @@ async def test_the_tables_of_all_subjects_are_no_tools_in_the_thread_of_one(tmp_
         # In the second program the threads are not keyed any more.
         for more, offered in ((f"{shared} {tools}", [True, True]), (tools, [False, True])):
             async with acting(tmp_path, program(model, more)) as agent:
-                subject = await agent.services.threads.keyed("owner", "helper", "tea")
+                subject = await agent.services.threads.for_subject("owner", "helper", "tea")
                 for thread in (subject, await agent.services.threads.main("owner", "helper")):
                     assert await agent.ask("Hello.", thread=thread) == "answered"
             assert ["agent_memory_sql" in json.dumps(body) for body in model.bodies[-2:]] == offered

@@ -32,7 +32,7 @@ def summaries(database: Database, clock: ManualClock) -> Summaries:
 
 @pytest.fixture
 async def thread(threads: Threads) -> Thread:
-    return await threads.keyed("owner", "helper", "42")
+    return await threads.for_subject("owner", "helper", "42")
 
 
 async def listed(database: Database, agent: str | None = None) -> dict[str, Part]:
@@ -110,7 +110,7 @@ async def test_a_thread_in_the_place_of_a_deleted_one_changes_the_part(
     await messages.append(thread, [said("a")])
     before = await listed(database)
     await threads.delete(thread)
-    other = await threads.keyed("owner", "helper", "43")
+    other = await threads.for_subject("owner", "helper", "43")
     await messages.append(other, [said("b")])
     after = await listed(database)
     assert list(after) == list(before) == ["helper/0"]

@@ -180,7 +180,7 @@ async def test_the_messages_of_other_users_are_not_found(recall: Recall, thread:
 async def test_what_is_said_about_a_subject_is_told_from_the_rest(recall: Recall, thread: Thread) -> None:
     secret = "ghp" + "_16C7e42F292c6912E7710c838347Ae178B4"
     for subject in ("42", secret):
-        about = await recall.threads.keyed("owner", "helper", subject)
+        about = await recall.threads.for_subject("owner", "helper", subject)
         await recall.messages.append(about, [said(f"the okapi of {subject}")] * (BEGINNING + 1))
     await recall.messages.append(thread, [said("the okapi of all")])
     items = await recall.items()

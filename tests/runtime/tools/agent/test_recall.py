@@ -79,8 +79,8 @@ async def test_another_users_conversations_are_never_seen_even_by_an_administrat
 
 async def test_an_agent_that_is_bound_to_a_subject_finds_that_subjects_conversation_alone(app: Conversations) -> None:
     threads = app.recall.threads
-    own = await app.said(await threads.keyed("owner", "helper", "42"), "the okapi of 42")
-    other = await app.said(await threads.keyed("owner", "helper", "43"), "the okapi of 43")
+    own = await app.said(await threads.for_subject("owner", "helper", "42"), "the okapi of 42")
+    other = await app.said(await threads.for_subject("owner", "helper", "43"), "the okapi of 43")
     await app.said(await threads.main("owner", "helper"), "the okapi of all")
     acting = ActingAgent("helper", "run", own.id, subject="42", attempt=1)
     for wanted in (None, own.id):
@@ -99,7 +99,7 @@ async def test_an_agent_that_is_bound_to_a_subject_finds_that_subjects_conversat
 
 async def test_an_id_that_is_none_names_the_nearest_but_no_hidden_subjects(app: Conversations) -> None:
     main = await app.recall.threads.main("owner", "helper")
-    keyed = await app.recall.threads.keyed("owner", "helper", "42")
+    keyed = await app.recall.threads.for_subject("owner", "helper", "42")
     acting = ActingAgent("helper", "run", main.id, hides_subjects=True, attempt=1)
     for caller, meant, named in ((None, main, True), (None, keyed, True), (acting, main, True), (acting, keyed, False)):
         with pytest.raises(NotFound) as unknown:
@@ -111,7 +111,7 @@ async def test_an_id_that_is_none_names_the_nearest_but_no_hidden_subjects(app: 
 async def test_what_an_agent_may_not_see_takes_no_place_among_the_hits(app: Conversations) -> None:
     threads = app.recall.threads
     for number in range(15):
-        await app.said(await threads.keyed("owner", "helper", f"subject {number}"), "okapi")
+        await app.said(await threads.for_subject("owner", "helper", f"subject {number}"), "okapi")
     main = await app.said(await threads.main("owner", "helper"), "somewhere in a long text there is an okapi too")
     unbound = ActingAgent("helper", "run", main.id, hides_subjects=True, attempt=1)
     [hit] = await app.search("okapi", acting=unbound, limit=1)
