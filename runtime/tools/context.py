@@ -16,30 +16,19 @@ from runtime.memory.core.block import DeclaredBlock
 from runtime.memory.indexing.progress import Progress
 from runtime.memory.memories import Memories
 from runtime.memory.open_memory import OpenMemory
-from runtime.models.budgets.budgets import Budgets
 from runtime.models.calls.call import CallOwner
 from runtime.switches import ALL_ON, Switches
 from runtime.tables.sql_database import SqlDatabase
-from runtime.tables.storage import UserStorage
-from runtime.tables.texts import TextStorage
 from runtime.tasks.store import TaskStore
 from runtime.threads.thread import Thread
-from runtime.webhooks.audit.audit import Audit
+from runtime.tools.daemon_hooks import DaemonHooks
+from runtime.tools.user_limits import UserLimits
 from runtime.webhooks.routing.dynamic_routes import DynamicRoutes
 from runtime.webhooks.routing.dynamic_webhooks import DynamicWebhooks
 
 
 def no_progress(_what: str, _done: int, _total: int) -> None:
     """Ignore progress, for callers that report none."""
-
-
-def nothing_queued() -> None:
-    """Do nothing, for contexts without a daemon: the next one finds what was queued."""
-
-
-def is_not_stopping() -> bool:
-    """Return False, for contexts without a daemon."""
-    return False
 
 
 class VisibleContext(NamedTuple):
@@ -118,22 +107,14 @@ class Context:
     webhooks: DynamicWebhooks
     routes: DynamicRoutes
     """Routes of `webhooks`; `refresh` after a change."""
-    audit: Audit | None
-    """Records requests that the daemon does not accept; None without a daemon."""
-    public_url: Callable[[str], str]
-    """Returns the URL at which senders reach a path."""
+    daemon: DaemonHooks = field(default_factory=DaemonHooks)
     acting: ActingAgent | None = None
     """The calling agent; None for a person or a client."""
     progress: Progress = no_progress
     """Called with the progress of long work."""
     declared_blocks: Callable[[str], Sequence[DeclaredBlock]] = lambda agent: ()
     """Returns the blocks of core memory that the program declares for an agent."""
-    budgets: Budgets | None = None
-    """The limits of agents and users; None without any."""
-    storage: UserStorage | None = None
-    """What users have stored in tables and in the key-value store, and what they may store."""
-    texts: TextStorage | None = None
-    """What users have stored in memories, conversations and core memory; None without any limit."""
+    limits: UserLimits = field(default_factory=UserLimits)
     sql: SqlDatabase | None = None
     """The SQL tables of users; None where there are none."""
     recall: OpenMemory | None = None
@@ -150,13 +131,7 @@ class Context:
     """Call it after a change of a thread, or of its messages."""
     build_prompt: Callable[[Context, PromptRequest], Awaitable[BuiltPrompt]] | None = None
     """Builds a context for a prompt of another program; None where there are no agents."""
-    on_queued: Callable[[], None] = nothing_queued
-    """Call it after queueing deliveries or messages."""
-    cancel_run: Callable[[str, str], Awaitable[str]] | None = None
-    """Cancels a run, by its id and its user's: see `Dispatcher.cancel`. None without a daemon."""
     switches: Switches = ALL_ON
-    stopping: Callable[[], bool] = is_not_stopping
-    """Returns True while the daemon stops: a call that waits for something ends soon."""
 
     def of_call(
         self, key: str, seen: VisibleContext | None = None, block_rooms: Mapping[str, int] = MappingProxyType({})
@@ -169,7 +144,7 @@ class Context:
     @property
     def no_tables(self) -> str | None:
         """Why users have no SQL tables here, in one line; None if they have."""
-        if self.sql is None or self.storage is None:
+        if self.sql is None or self.limits.storage is None:
             return "there is no database for SQL tables here"
         return self.sql.problem
 

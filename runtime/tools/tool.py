@@ -246,8 +246,8 @@ class Tool:
             self.permit(context.caller)
             if self.people and context.acting is not None:
                 raise UsageError(f"{self.name} is for people, and an agent cannot call it")
-            if self.stores and context.texts is not None:
-                await context.texts.check(context.caller.user_id, _bytes(given), context.memories)
+            if self.stores and context.limits.texts is not None:
+                await context.limits.texts.check(context.caller.user_id, _bytes(given), context.memories)
             done = await self._run(context, given)
         except BaseException as error:
             counts.failures += 1

@@ -90,8 +90,8 @@ async def _checks(context: AdminContext) -> AsyncIterator[Check]:
     yield await _tables(context)
     yield _program(context)
     yield _secrets(context)
-    if context.environment_notes:
-        yield Check("environment", "YELLOW", _list_text("needs attention", context.environment_notes))
+    if context.program_state.environment_notes:
+        yield Check("environment", "YELLOW", _list_text("needs attention", context.program_state.environment_notes))
     yield _webhooks(context)
     for check in _switches(context):
         yield check
@@ -101,7 +101,7 @@ async def _checks(context: AdminContext) -> AsyncIterator[Check]:
         yield check
     if (costs := await _costs(context)) is not None:
         yield costs
-    for check in server_checks(context.servers, context.program):
+    for check in server_checks(context.mcp.servers, context.program):
         yield check
     async for check in _memories(context):
         yield check
@@ -132,9 +132,9 @@ async def _memories(context: AdminContext) -> AsyncIterator[Check]:
 
 
 def _daemon(context: AdminContext) -> Check:
-    if not context.addresses:
+    if not context.daemon.addresses:
         return Check("daemon", "YELLOW", "no daemon runs on this root: start it with `symbi up`")
-    where = ", ".join(f"{address} ({name})" for name, address in context.addresses.items())
+    where = ", ".join(f"{address} ({name})" for name, address in context.daemon.addresses.items())
     return Check("daemon", "GREEN", f"listens on {where}")
 
 
@@ -180,10 +180,10 @@ async def _database(context: AdminContext) -> Check:
 
 async def _master_key(context: AdminContext) -> Check:
     """Check that the next start will have the master key, which is in memory until the daemon stops."""
-    problem = await context.key_problem()
+    problem = await context.master_key.problem()
     if problem is None:
-        return Check("master key", "GREEN", context.key_from)
-    to = " --to secret://…" if context.key_from.startswith("secret://") else ""
+        return Check("master key", "GREEN", context.master_key.place)
+    to = " --to secret://…" if context.master_key.place.startswith("secret://") else ""
     text = f"{problem}; as long as the daemon runs, `symbi key rotate --master{to}` replaces it"
     return Check("master key", "RED", text)
 
@@ -219,8 +219,8 @@ async def _tables(context: AdminContext) -> Check:
 
 
 def _program(context: AdminContext) -> Check:
-    problem = context.reload_problem
-    if problem is not None and context.resumed:
+    problem = context.program_state.reload_problem
+    if problem is not None and context.program_state.resumed:
         return Check("program", "RED", f"the program had errors at the start, so the last valid one runs: {problem}")
     if problem is not None:
         return Check("program", "YELLOW", f"the last reload failed, so the previous program runs: {problem}")
@@ -233,13 +233,13 @@ def _secrets(context: AdminContext) -> Check:
     """Check the secrets. A webhook without its secret is not mounted, which is RED there; a memory without one has less
     functionality."""
     tools = _tools_of_servers(context.program)
-    reasons = [(model.used, model.problems) for model in context.models]
-    reasons += [(name in tools, server.missing) for name, server in context.servers.items()]
+    reasons = [(model.used, model.problems) for model in context.program_state.models]
+    reasons += [(name in tools, server.missing) for name, server in context.mcp.servers.items()]
     needed, unused = ({each for used, lines in reasons if used is kind for each in lines} for kind in (True, False))
-    if missing := [each for each in context.missing_secrets if each in needed or each not in unused]:
+    if missing := [each for each in context.program_state.missing_secrets if each in needed or each not in unused]:
         level: Level = "RED" if unmounted_webhooks(context.mounts) else "YELLOW"
         return Check("secrets", level, _list_text("not resolved", missing))
-    if kept := context.kept_secrets:
+    if kept := context.program_state.kept_secrets:
         return Check("secrets", "YELLOW", _list_text("could not be read again, so the last value is used", kept))
     return Check("secrets", "GREEN", "all are resolved")
 
@@ -275,7 +275,7 @@ def _switches(context: AdminContext) -> Iterator[Check]:
 async def _agents(context: AdminContext) -> AsyncIterator[Check]:
     """Check the models, and the contexts of agents; without agents only the models that they do not answer with."""
     on = context.switches.on(AGENTS)
-    for check in await model_checks([model for model in context.models if on or not model.agents]):
+    for check in await model_checks([model for model in context.program_state.models if on or not model.agents]):
         yield check
     async for check in _contexts(context):
         yield check
@@ -435,7 +435,7 @@ async def _costs(context: AdminContext) -> Check | None:
         f"{model} ({agent.name})" for agent in agents for model in _models_of(agent, models) if model not in priced
     ]
     try:
-        if not missing or context.budgets is None or not await context.budgets.limits_costs():
+        if not missing or context.limits.budgets is None or not await context.limits.budgets.limits_costs():
             return None
     except Unavailable:
         return None

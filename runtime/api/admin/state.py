@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from runtime.agents.services import AgentServices
 from runtime.agents.turn import AgentContext
@@ -44,39 +44,33 @@ class ModelStatus(NamedTuple):
     used: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdminContext(Context):
-    """State of an open root. The caller is the root's own user."""
+class McpState(NamedTuple):
+    """The MCP servers of the program; `registry`: approvals of servers, and logins to them. `follow_approvals`: serves
+    with the approvals as they are now."""
 
-    secrets: SecretContext
-    tokens: Tokens
-    mounts: Mapping[str, MountedWebhook]
-    """Every webhook: declared ones by name, dynamic ones by id."""
-    addresses: Mapping[str, str]
-    """Addresses of the listeners by name (`public`, `admin`); empty without a daemon."""
-    services: AgentServices
-    """The threads and messages of agents, and the watchers of their runs."""
-    agent_context: Callable[[OwnAgent, Caller, ActingAgent], AgentContext]
-    """Returns the context of an agent as it is for a caller. Raises ModelUnavailable."""
-    follow_secrets: Callable[[], Awaitable[None]]
-    """Serves with the generated secrets as they are now, after a rotation."""
-    user_settings: UserSettingsStore
     servers: ProgramServers
-    """The MCP servers of the program."""
     registry: ServerRegistry
-    """Approvals of servers, and logins to them."""
     follow_approvals: Callable[[], Awaitable[None]]
-    """Serves with the approvals as they are now."""
-    state: Path
-    """The state folder."""
-    key_from: str
-    """Source of the master key, safe to show."""
-    key_problem: Callable[[], Awaitable[str | None]]
-    """Returns why the next start will not have the master key: see `MasterKeySource.problem`."""
-    resealing: Resealing
-    """Seals again what is sealed with retired keys."""
-    rotate_master_key: Callable[[str | None], Awaitable[None]]
-    """Wraps all keys with another master key: see `MasterKeySource.rotate`."""
+
+
+class MasterKeyControl(Protocol):
+    """The master key of the root, see `MasterKeySource`."""
+
+    @property
+    def place(self) -> str:
+        """Where it is stored, safe to show."""
+
+    async def problem(self) -> str | None:
+        """Return why the next start will not have the key, in one line; None if it will."""
+
+    async def rotate(self, to: str | None) -> None:
+        """Wrap all keys with another master key."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramState:
+    """How far the program on disk runs."""
+
     models: Sequence[ModelStatus]
     """The models that the program's blocks and agents name."""
     environment_notes: Sequence[str]
@@ -89,6 +83,30 @@ class AdminContext(Context):
     """The reasons why secrets could not be resolved, one line each."""
     kept_secrets: Sequence[str]
     """The reasons why secrets could not be read again and keep their last value, one line each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdminContext(Context):
+    """State of an open root. The caller is the root's own user."""
+
+    secrets: SecretContext
+    tokens: Tokens
+    mounts: Mapping[str, MountedWebhook]
+    """Every webhook: declared ones by name, dynamic ones by id."""
+    services: AgentServices
+    """The threads and messages of agents, and the watchers of their runs."""
+    agent_context: Callable[[OwnAgent, Caller, ActingAgent], AgentContext]
+    """Returns the context of an agent as it is for a caller. Raises ModelUnavailable."""
+    follow_secrets: Callable[[], Awaitable[None]]
+    """Serves with the generated secrets as they are now, after a rotation."""
+    user_settings: UserSettingsStore
+    mcp: McpState
+    state: Path
+    """The state folder."""
+    master_key: MasterKeyControl
+    resealing: Resealing
+    """Seals again what is sealed with retired keys."""
+    program_state: ProgramState
     tell: Callable[[Event], None] = _ignore_event
     """Sends an event to the command that waits for the operation, if it takes events."""
 

@@ -55,9 +55,10 @@ async def task_feed(
     found = await (feeds.rotate(user_id) if rotate else feeds.open(user_id))
     if rotate:
         log.info("task_feed_rotated", user_id=user_id)
+    address = context.daemon.addresses.get("admin", DEFAULT_ADDRESS)
     return {
-        "url": f"http://{context.addresses.get('admin', DEFAULT_ADDRESS)}{found.path}{'?as=events' if events else ''}",
-        "serving": "admin" in context.addresses,
+        "url": f"http://{address}{found.path}{'?as=events' if events else ''}",
+        "serving": "admin" in context.daemon.addresses,
         "created_at": time_json(found.created_at),
         "used_at": time_json(found.used_at),
     }

@@ -74,8 +74,8 @@ async def erase(context: Context, user_id: str) -> ErasureResult:
             log.info("user_items_deleted", user_id=user_id, memory=name, items=count)
             if remote is not None:
                 log.warning("remote_copies_remain", memory=name, remote=remote.name)
-    if context.audit is not None:
-        await context.audit.flush()
+    if context.daemon.audit is not None:
+        await context.daemon.audit.flush()
     # Without these rows the next attempt would not know what is to be deleted.
     kept = [*(() if complete else ITEMS), *(() if await _drop_tables(context, user_id, done) else (user_storage,))]
     try:
@@ -107,7 +107,7 @@ async def _erase_rows(context: Context, user_id: str, done: ErasureResult, kept:
 
 async def _drop_tables(context: Context, user_id: str, done: ErasureResult) -> bool:
     """Delete the SQL tables of a user. Return False, and add the reason to the problems, if this fails."""
-    storage, sql = context.storage, context.sql
+    storage, sql = context.limits.storage, context.sql
     try:
         stored = StorageUsage() if storage is None else await storage.stored(user_id)
         if sql is None and stored.name is not None:

@@ -104,7 +104,7 @@ async def user_set(
             move_days(connection, user_id, UserSettings(time_zone=zone).zone)
 
     await context.user_settings.change(user_id, changes, follow)
-    context.on_queued()
+    context.daemon.on_queued()
     log.info("user_settings_changed", user_id=user_id, **changes)
     return await _user_json(context, user_id)
 
@@ -141,7 +141,7 @@ async def _user_json(context: AdminContext, user_id: str) -> dict[str, Any]:
     if row is None:
         raise users.removed_error()
     own = await context.user_settings.of(user_id)
-    budgets = context.budgets
+    budgets = context.limits.budgets
     assert budgets is not None
     limits = await budgets.of_user(user_id)
     state = (await budgets.states({Total.of_user(user_id): limits}))[Total.of_user(user_id)]
@@ -159,14 +159,14 @@ async def _user_json(context: AdminContext, user_id: str) -> dict[str, Any]:
 
 
 def _storage(context: AdminContext) -> UserStorage:
-    assert context.storage is not None
-    return context.storage
+    assert context.limits.storage is not None
+    return context.limits.storage
 
 
 async def _storage_usage(context: AdminContext, user_id: str) -> StorageUsage:
     """Return what a user has stored; with a daemon, whose memories are all open, without texts that were deleted."""
-    if context.texts is not None and context.cancel_run is not None:
-        await context.texts.measure(user_id, context.memories)
+    if context.limits.texts is not None and context.daemon.cancel_run is not None:
+        await context.limits.texts.measure(user_id, context.memories)
     return await _storage(context).stored(user_id)
 
 

@@ -20,7 +20,7 @@ from dslc.blocks.agent import Agent
 from dslc.program import BLOCK_FIELDS, Program
 from dslc.source import Source
 from runtime.api.admin.readiness import Check, model_availability
-from runtime.api.admin.state import AdminContext, ModelStatus
+from runtime.api.admin.state import AdminContext, McpState, ModelStatus, ProgramState
 from runtime.clock import SYSTEM, Clock
 from runtime.daemon.opening.memories import MemoryOpener
 from runtime.daemon.opening.servers import ServerOpener
@@ -28,7 +28,7 @@ from runtime.daemon.process.master_rotation import MasterKeySource
 from runtime.daemon.process.root import INDEXES, MEMORIES_FILE, PROGRAM_FILE, Root
 from runtime.daemon.process.settings import ProcessSettings
 from runtime.daemon.program import last_program
-from runtime.daemon.program.contexts import Contexts, DaemonHooks
+from runtime.daemon.program.contexts import Contexts
 from runtime.daemon.program.generation import Generation, build, nothing_loaded
 from runtime.daemon.program.reload import CompiledSources, ReloadError, compile_paths, compile_sources, nothing
 from runtime.daemon.program.root_state import RootState
@@ -48,6 +48,7 @@ from runtime.secrets import generated
 from runtime.tasks.index import TaskItems
 from runtime.tool_groups import groups_of
 from runtime.tools.context import Context, no_progress
+from runtime.tools.daemon_hooks import DaemonHooks
 from runtime.webhooks.routing.route import EMPTY_TABLE, MountedWebhook, RouteTable
 
 log = structlog.get_logger("symbiont.reload")
@@ -78,7 +79,7 @@ class App:
 
     def __init__(self, state: RootState) -> None:
         self.state = state
-        self.daemon = DaemonHooks()
+        self.daemon = DaemonHooks(public_url=state.settings.public_url, listen=state.settings.listen)
         self.master_key = MasterKeySource(state.root, state.database, state.settings.master_key, self.remember_program)
         self.generation = nothing_loaded()
         state.agent_of = self._declared
@@ -171,27 +172,29 @@ class App:
 
     def admin_context(self) -> AdminContext:
         """Return a context of the running generation for operations, valid while it is pinned."""
-        state, resolution, context = self.state, self.generation.resolution, self.contexts.tool(OWNER_CALLER)
+        state, context = self.state, self.contexts.tool(OWNER_CALLER)
         return AdminContext(
             **{field.name: getattr(context, field.name) for field in fields(context)},
             secrets=state.secrets,
             tokens=state.tokens,
             mounts=self.mounts,
-            addresses=self.daemon.addresses,
             services=state.services,
             agent_context=self.contexts.agent,
             follow_secrets=self.follow_secrets,
             user_settings=state.user_settings,
-            servers=self.generation.servers,
-            registry=state.servers,
-            follow_approvals=self.follow_approvals,
+            mcp=McpState(self.generation.servers, state.servers, self.follow_approvals),
             state=state.root.state,
-            key_from=self.master_key.place,
-            key_problem=self.master_key.problem,
+            master_key=self.master_key,
             resealing=state.resealing,
-            rotate_master_key=self.master_key.rotate,
+            program_state=self._program_state,
+        )
+
+    @property
+    def _program_state(self) -> ProgramState:
+        resolution = self.generation.resolution
+        return ProgramState(
             models=self.models,
-            environment_notes=state.settings.environment.without_effect,
+            environment_notes=self.state.settings.environment.without_effect,
             resumed=self.resumed,
             reload_problem=None if self.problem is None else self.problem.text(),
             missing_secrets=tuple(resolution.problems.values()),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from runtime.agents.attempt import declared_blocks
@@ -15,25 +15,8 @@ from runtime.identity.caller import Caller
 from runtime.memory.core.block import DeclaredBlock
 from runtime.memory.indexing.progress import Progress
 from runtime.tools.agent.overrides import OwnAgent
-from runtime.tools.context import ActingAgent, Context, is_not_stopping, no_progress, nothing_queued
-from runtime.webhooks.audit.audit import Audit
-
-
-@dataclass(slots=True)
-class DaemonHooks:
-    """What a daemon adds to an open root; a command has none of it."""
-
-    audit: Audit | None = None
-    addresses: dict[str, str] = field(default_factory=dict)
-    """Addresses of the listeners by name (`public`, `admin`)."""
-    on_queued: Callable[[], None] = nothing_queued
-    """Called after an operation queued deliveries or messages."""
-    cancel_run: Callable[[str, str], Awaitable[str]] | None = None
-    """Cancels a run of a user."""
-    is_stopping: Callable[[], bool] = is_not_stopping
-    """Returns True while the daemon stops."""
-    on_fatal: Callable[[str], None] = lambda _reason: None
-    """Called with the reason when the process must stop."""
+from runtime.tools.context import ActingAgent, Context, no_progress
+from runtime.tools.daemon_hooks import DaemonHooks
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +37,11 @@ class Contexts:
             memories=self.generation.memories,
             webhooks=self.state.dynamic_webhooks,
             routes=self.state.dynamic_routes,
-            audit=self.daemon.audit,
-            public_url=self._public_url,
+            daemon=self.daemon,
             acting=acting,
             progress=progress,
             declared_blocks=self._declared_blocks,
-            budgets=self.state.budgets,
-            storage=self.state.storage,
-            texts=self.state.texts,
+            limits=self.state.limits,
             sql=self.state.sql,
             on_called=self.state.count_call,
             recall=self.generation.recall,
@@ -70,10 +50,7 @@ class Contexts:
             on_thread_change=self.state.services.threads.on_change,
             build_prompt=partial(build_prompt, self.state.services),
             program=self.generation.program,
-            on_queued=self.daemon.on_queued,
-            cancel_run=self.daemon.cancel_run,
             switches=self.state.switches,
-            stopping=self.daemon.is_stopping,
         )
 
     def agent(self, own: OwnAgent, caller: Caller, acting: ActingAgent, webhook: str | None = None) -> AgentContext:
@@ -98,11 +75,3 @@ class Contexts:
     def _declared_blocks(self, agent: str) -> Sequence[DeclaredBlock]:
         declared = self.generation.program.agents.get(agent)
         return () if declared is None else declared_blocks(declared)
-
-    def _public_url(self, path: str) -> str:
-        """Return the URL at which senders reach `path`."""
-        base = (
-            self.state.settings.public_url
-            or f"http://{self.daemon.addresses.get('public', self.state.settings.listen)}"
-        )
-        return f"{base.rstrip('/')}{path}"

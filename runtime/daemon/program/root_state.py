@@ -45,6 +45,7 @@ from runtime.tool_servers.logins import Logins
 from runtime.tool_servers.server import ServerRegistry
 from runtime.tools import TOOLS
 from runtime.tools.failure import outcome_of
+from runtime.tools.user_limits import UserLimits
 from runtime.webhooks.request.refusal import REASONS
 from runtime.webhooks.routing.dynamic_routes import DynamicRoutes
 from runtime.webhooks.routing.dynamic_webhooks import DynamicWebhooks
@@ -81,6 +82,7 @@ class RootState:
         )
         self.storage = UserStorage(database, clock, self.user_settings, settings.tiers, settings.tier)
         self.texts = TextStorage(database, clock, self.storage)
+        self.limits = UserLimits(self.budgets, self.storage, self.texts)
         self.tasks = TaskStore(database, clock, per_hour=settings.tasks_per_hour)
         self.sql: SqlDatabase | None = None
         self.pools = ResourcePools(calls=CallContext(Services(clock), self._record_call, clock, self.budgets.reserve))

@@ -114,8 +114,8 @@ async def agent_chat(
     caller, inputs = context.caller, Inputs(context.database, context.clock)
 
     async def within_limits() -> None:
-        if context.budgets is not None:
-            await context.budgets.check(caller.user_id, found.name)
+        if context.limits.budgets is not None:
+            await context.limits.budgets.check(caller.user_id, found.name)
 
     # At the same time: each is a read.
     _, _, place = await asyncio.gather(
@@ -124,7 +124,7 @@ async def agent_chat(
         _place(context, found, thread, subject),
     )
     run_id = await inputs.send(caller.user_id, found.name, place.id, text, caller.scopes, metadata)
-    context.on_queued()
+    context.daemon.on_queued()
     if not wait:
         return _begun(run_id, place)
     return await _followed(context, run_id, wait, place)
@@ -168,9 +168,9 @@ def _begun(run_id: str, thread: Thread) -> AgentTurn:
 
 
 def _need_daemon(context: Context) -> Any:
-    if context.cancel_run is None:
+    if context.daemon.cancel_run is None:
         raise Retry("no daemon is running, and only a daemon runs agents", hint="start it with `symbi up`")
-    return context.cancel_run
+    return context.daemon.cancel_run
 
 
 async def _place(context: Context, agent: Agent, thread_id: str | None, subject: str | None) -> Thread:
@@ -210,7 +210,7 @@ async def _followed(context: Context, run_id: str, seconds: float, sent_to: Thre
         async with aclosing(follower.events(end)) as found:
             async for event in found:
                 events += () if event is None else (event,)
-                if context.stopping() or (follower.run is not None and not follower.run.goes_on):
+                if context.daemon.is_stopping() or (follower.run is not None and not follower.run.goes_on):
                     break
         if sent_to is not None and (turn := _answered_turn(events, run_id, sent_to)) is not None:
             return turn
@@ -218,7 +218,7 @@ async def _followed(context: Context, run_id: str, seconds: float, sent_to: Thre
         try:
             return (await answer_of(context, run_id, user_id))[1]
         except Unavailable:
-            if loop.time() >= end or context.stopping():
+            if loop.time() >= end or context.daemon.is_stopping():
                 raise
             await asyncio.sleep(RETRY_SECONDS)
 

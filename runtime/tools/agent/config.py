@@ -225,7 +225,7 @@ async def agent_config_edit(
 
     stored = AgentSettings(context.database, context.clock)
     new = await stored.put(user_id, declared.name, settings, version=version, also=wake)
-    context.on_queued()
+    context.daemon.on_queued()
     return _shown(context, declared, StoredSettings(settings, new))
 
 

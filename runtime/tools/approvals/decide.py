@@ -193,7 +193,7 @@ async def _decide(
 ) -> CallApproval:
     by, via = context.caller.user_id, VIA[context.caller.via]
     decided = await _approvals(context).decide(found.id, state, by=by, via=via, reason=reason, always=always)
-    context.on_queued()
+    context.daemon.on_queued()
     about = {"tool": found.tool, "agent": found.agent, "approval": found.id}
     log.info("call_decided", state=state, by=by, via=via, always=always, **about)
     return await _whole(context, decided)

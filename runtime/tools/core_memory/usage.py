@@ -90,7 +90,8 @@ async def agent_usage(
         check_agent(context, agent)
     known = await users.names(context.database)
     rows = [_row(by, each, known) for each in sums]
-    limits = [] if context.budgets is None else await _limits(context, context.budgets, user_id, agent, known)
+    budgets = context.limits.budgets
+    limits = [] if budgets is None else await _limits(context, budgets, user_id, agent, known)
     return AgentUsage(by=by, since=rfc3339(begin / 1000), rows=rows, total=_total(rows), limits=limits)
 
 
@@ -142,9 +143,9 @@ async def _limits(
 
 async def _texts(context: Context, user_id: str, known: Mapping[str, str]) -> list[LimitUse]:
     """Return how much a user has stored in memories, conversations and core memory."""
-    if context.texts is None or context.storage is None:
+    if context.limits.texts is None or context.limits.storage is None:
         return []
-    used, most = await context.texts.used(user_id), (await context.storage.quota(user_id)).texts
+    used, most = await context.limits.texts.used(user_id), (await context.limits.storage.quota(user_id)).texts
     name, share = users.display_name(known, user_id), round(used / most, 4)
     return [LimitUse(user=name, agent=None, limit="texts", most=most, used=used, reserved=0, share=share)]
 

@@ -205,9 +205,9 @@ async def agent_memory_kv_export(
 
 
 def _store(context: Context, subject: str | None) -> KvStore:
-    assert context.storage is not None
+    assert context.limits.storage is not None
     wanted = data_subject(context, subject)
-    return KvStore(context.database, context.clock, context.storage, context.caller.user_id, wanted)
+    return KvStore(context.database, context.clock, context.limits.storage, context.caller.user_id, wanted)
 
 
 def _origin(context: Context) -> CallOrigin | None:

@@ -19,9 +19,9 @@ from runtime.tools.tool import LARGEST_ITEMS, tool
 
 def tables_of(context: Context) -> tuple[SqlDatabase, UserStorage]:
     """Return the tables of all users, and what each may store. Raises TablesUnavailable."""
-    if context.sql is None or context.storage is None or context.no_tables is not None:
+    if context.sql is None or context.limits.storage is None or context.no_tables is not None:
         raise TablesUnavailable("SQL tables are unavailable here", hint="`symbi readiness` has the reason")
-    return context.sql, context.storage
+    return context.sql, context.limits.storage
 
 
 MOST_VALUES: Final = 999

@@ -180,7 +180,7 @@ async def webhook_create(
     made, secret = await context.webhooks.create(user, title, agent, verified=verified, shown=shown)
     await _changed(context, "created", made.id)
     # Only a daemon records requests that were not accepted.
-    listens = context.audit is not None
+    listens = context.daemon.audit is not None
     notes = [] if listens else ["no daemon runs here to answer at the URL: `symbi up` starts one"]
     if secret is not None and not shown:
         notes.append(f"`symbi webhook secret {made.id}` shows a person the secret, once")
@@ -253,9 +253,9 @@ async def webhook_get_audit_log(
     """List the requests to a webhook, accepted and refused, newest first."""
     webhook = await _mine(context, webhook_id)
     before = None if cursor is None else str(read_cursor(cursor, str)[0])
-    if context.audit is not None:
+    if context.daemon.audit is not None:
         # Requests that arrived a moment ago are included.
-        await context.audit.flush()
+        await context.daemon.audit.flush()
     found = await page(context.database, webhook.user_id, webhook.id, limit + 1, before)
     shown = found[:limit]
     return AuditPage(
@@ -299,7 +299,7 @@ def _others(webhook: DynamicWebhook, context: Context) -> dict[str, Any]:
     until = webhook.previous_until
     return {
         "webhook_id": webhook.id,
-        "url": context.public_url(f"{PREFIX}{webhook.id}"),
+        "url": context.daemon.url_of(f"{PREFIX}{webhook.id}"),
         "insecure_allow_unverified": not webhook.verified,
         "previous_secret_until": until if until is not None and until > context.clock.now() * 1000 else None,
     }

@@ -41,6 +41,8 @@ from runtime.tables.sqlite.database import SqliteTables
 from runtime.tables.storage import UserStorage
 from runtime.tasks.store import TaskStore
 from runtime.tools.context import Context, no_progress
+from runtime.tools.daemon_hooks import DaemonHooks
+from runtime.tools.user_limits import UserLimits
 from runtime.webhooks.audit.audit import Audit
 from runtime.webhooks.routing.dynamic_routes import DynamicRoutes
 from runtime.webhooks.routing.dynamic_webhooks import DynamicWebhooks
@@ -58,9 +60,15 @@ class App:
     """The parts that `/v1` needs."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
-        self.database = database
-        self.clock: Clock = clock
-        self.audit: Audit | None = Audit(database, clock)
+        self.database, self.clock = database, clock
+        self.daemon = DaemonHooks(
+            Audit(database, clock),
+            "https://hooks.example.com",
+            on_queued=lambda: self.queued.append(None),
+            cancel_run=_no_run,
+            # No agent runs here, so no call waits for one.
+            is_stopping=lambda: True,
+        )
         self.tokens = Tokens(database, clock)
         self.dynamic_webhooks = DynamicWebhooks(database, clock)
         self.dynamic_routes = DynamicRoutes(database, clock, self.dynamic_webhooks)
@@ -91,20 +99,15 @@ class App:
             memories=self.memories,
             webhooks=self.dynamic_webhooks,
             routes=self.dynamic_routes,
-            audit=self.audit,
-            public_url="https://hooks.example.com{}".format,
+            daemon=self.daemon,
             progress=progress,
             switches=self.switches,
             tasks=self.tasks,
             task_search=self.task_search,
             declared_blocks=lambda agent: declared_blocks(self.program.agents.get(agent) or Agent(name=agent)),
             program=self.program,
-            storage=self.storage,
+            limits=UserLimits(storage=self.storage),
             sql=self.sql,
-            on_queued=lambda: self.queued.append(None),
-            cancel_run=_no_run,
-            # No agent runs here, so no call waits for one.
-            stopping=lambda: True,
             build_prompt=partial(build_prompt, AgentServices(self.database, self.clock)),
         )
 

@@ -19,7 +19,8 @@ from tests.runtime.agents.scripted import ScriptedModel, says
 
 async def send(agent: Acting, tell: Callable[[Any], None], **given: Any) -> dict[str, Any]:
     """Send a message as `symbi chat` does, and return its answer."""
-    context = replace(agent.app.admin_context(), tell=tell, cancel_run=agent.dispatcher.cancel)
+    agent.app.daemon.cancel_run = agent.dispatcher.cancel
+    context = replace(agent.app.admin_context(), tell=tell)
     async with asyncio.timeout(60):
         return await chat.chat_send(context, {"agent": "helper", "message": "Hello", **given})
 

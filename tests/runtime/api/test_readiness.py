@@ -27,6 +27,7 @@ from runtime.models.model import ModelRefused, ModelUnavailable
 from runtime.search import embedding
 from runtime.search.errors import IndexFailed
 from runtime.switches import ALL_ON
+from runtime.tools.daemon_hooks import DaemonHooks
 from tests.cases import each_case
 from tests.clocks import ManualClock
 from tests.conftest import KEY
@@ -41,30 +42,27 @@ class Looked:
 
     def __init__(self, state: Path, database: Database, memories: Mapping[str, OpenMemory], clock: Clock) -> None:
         self.state, self.database, self.memories, self.clock = state, database, memories, clock
-        self.addresses = {"public": "127.0.0.1:8080"}
+        self.daemon = DaemonHooks(addresses={"public": "127.0.0.1:8080"})
         self.mounts: Mapping[str, Any] = {}
         self.agents = ("reviewer",)
-        self.key_from = "secret://env/KEY"
-        self.reload_problem: str | None = None
-        self.resumed = False
-        self.missing_secrets: list[str] = []
-        self.kept_secrets: list[str] = []
-        self.environment_notes: tuple[str, ...] = ()
-        self.models: list[ModelStatus] = []
+        self.master_key = SimpleNamespace(place="secret://env/KEY", problem=_no_problem)
+        self.program_state: Any = SimpleNamespace(models=[], environment_notes=(), resumed=False, reload_problem=None)
+        self.program_state.missing_secrets, self.program_state.kept_secrets = [], []
         self.program = Program()
         self.switches = ALL_ON
         self.resealing = Resealing(database, clock)
-        self.servers: Mapping[str, Any] = {}
+        self.mcp = SimpleNamespace(servers={})
         self.no_tables: str | None = None
         self.sql = None
-
-    async def key_problem(self) -> str | None:
-        return None
 
     async def row(self, check: str) -> tuple[str, str]:
         answer = await readiness(cast("AdminContext", self), {})
         (found,) = [row for row in answer["checks"] if row["check"] == check]
         return found["status"], found["text"]
+
+
+async def _no_problem() -> None:
+    pass
 
 
 @pytest.fixture
@@ -146,7 +144,7 @@ async def test_a_database_that_was_replaced_or_is_away_is_red(
 
 
 async def test_many_reasons_are_not_all_listed(app: Looked) -> None:
-    app.kept_secrets = [f"env KEY_{number} is not set" for number in range(9)]
+    app.program_state.kept_secrets = [f"env KEY_{number} is not set" for number in range(9)]
     level, text = await app.row("secrets")
     assert level == "YELLOW"
     assert "KEY_4" in text
@@ -184,7 +182,7 @@ async def test_a_folder_that_cannot_be_looked_at_keeps_no_other_check_from_being
 
 
 async def test_what_the_environment_says_in_vain_is_told(app: Looked) -> None:
-    app.environment_notes = ("EMBEDDING_MODEL has no effect: EMBEDDING_PROVIDER is not set",)
+    app.program_state.environment_notes = ("EMBEDDING_MODEL has no effect: EMBEDDING_PROVIDER is not set",)
     level, text = await app.row("environment")
     assert level == "YELLOW"
     assert "EMBEDDING_MODEL has no effect" in text
@@ -249,7 +247,7 @@ async def test_each_model_is_shown_with_what_keeps_it_from_being_used(app: Looke
     async with serving("openai") as service:
         there = await opened("openai", url=service.url, model="m-1")
         away = await opened("ollama", url="http://localhost:1")
-        app.models = [
+        app.program_state.models = [
             ModelStatus("quick", there),
             ModelStatus("halved", there, ("its fallback big is off: KEY is not set",)),
             ModelStatus("gone", away),
@@ -262,11 +260,11 @@ async def test_each_model_is_shown_with_what_keeps_it_from_being_used(app: Looke
         assert await app.row("model gone") == ("YELLOW", f"ollama, llama3.1:8b: {AWAY}")
         assert await app.row("model keyless") == ("YELLOW", "it cannot be used: KEY is not set")
         assert await app.row("model none") == ("GREEN", "none")
-        app.models.append(ModelStatus("idle", away, ("KEY is not set",), used=False))
-        app.missing_secrets = ["KEY is not set"]
+        app.program_state.models.append(ModelStatus("idle", away, ("KEY is not set",), used=False))
+        app.program_state.missing_secrets = ["KEY is not set"]
         assert await app.row("model idle") == ("GREEN", "not checked: no enabled agent uses it")
         assert await app.row("secrets") == ("YELLOW", "not resolved: KEY is not set")
-        assert model_availability(app.models) == {"quick": 1, "halved": 1, "gone": 0, "keyless": 0}
+        assert model_availability(app.program_state.models) == {"quick": 1, "halved": 1, "gone": 0, "keyless": 0}
         for client in (there, away):
             await client.close()
 
@@ -280,7 +278,7 @@ async def test_a_model_that_agents_answer_with_and_that_cannot_be_had_is_red(app
         service.looks += [says(401)] * 9
         closed = await opened("openai", url=service.url, api_key="wrong")
         agents = ("helper", "reviewer")
-        app.models = [
+        app.program_state.models = [
             ModelStatus("gone", away, (), agents),
             ModelStatus("keyless", keyless, (), agents),
             ModelStatus("unknown", unknown, (), agents),
@@ -302,7 +300,7 @@ async def test_a_model_that_agents_answer_with_and_that_cannot_be_had_is_red(app
 async def test_a_model_whose_last_call_was_refused_is_red_until_one_is_answered(app: Looked) -> None:
     async with serving("openai") as service:
         client = await opened("openai", url=service.url, model="m-1", api_key="k")
-        app.models = [ModelStatus("quick", client, (), ("helper",))]
+        app.program_state.models = [ModelStatus("quick", client, (), ("helper",))]
         service.answers.append(says(403))
         with pytest.raises(ModelRefused):
             await client.generate("Hello.", max_tokens=10, owner=BACKGROUND, purpose="chat")
@@ -318,7 +316,7 @@ async def test_a_model_whose_last_call_failed_is_not_said_to_refuse_it(
 ) -> None:
     async with serving("openai") as service:
         client = await opened("openai", url=service.url, model="m-1", api_key="k")
-        app.models = [ModelStatus("quick", client, (), ("helper",))]
+        app.program_state.models = [ModelStatus("quick", client, (), ("helper",))]
         service.answers += [says(403), says(503, **{"Retry-After": "60"})]
         for error in (ModelRefused, ModelUnavailable):
             with pytest.raises(error):
@@ -336,7 +334,7 @@ async def test_a_model_whose_fallback_answers_is_yellow_unless_a_person_must_fix
     async with serving("ollama") as service:
         there, away = await opened("ollama", url=service.url), await opened("ollama", url="http://localhost:1")
         keyless = await opened("mistral")
-        app.models = [
+        app.program_state.models = [
             ModelStatus("gone", ModelClient(away._first, [keyless._first, there._first]), (), ("helper",)),
             ModelStatus("lost", ModelClient(away._first, [keyless._first]), (), ("helper",)),
             ModelStatus("closed", ModelClient(keyless._first, [there._first]), (), ("helper",)),

@@ -236,10 +236,10 @@ async def test_the_list_goes_on_where_it_stopped(app: App, clock: ManualClock) -
 async def test_the_audit_goes_on_where_it_stopped_and_is_of_this_webhook_alone(app: App, clock: ManualClock) -> None:
     token, ada = await app.token("ada"), await app.user("ada")
     webhook_id, other = [(await app.webhook(token))["webhook_id"] for _ in range(2)]
-    assert app.audit is not None
+    assert app.daemon.audit is not None
     for number in range(7):
         for webhook, user in ((webhook_id, ada), (other, ada), (webhook_id, "owner")):
-            app.audit.put(
+            app.daemon.audit.put(
                 RejectedRequest(
                     verdict="filtered",
                     reason="filtered",

@@ -16,6 +16,7 @@ from runtime.models.budgets.limits import Amount, Limits
 from runtime.models.calls.call import Call, CallOwner
 from runtime.models.request import Usage
 from runtime.tools import TOOLS
+from runtime.tools.user_limits import UserLimits
 from tests.clocks import ManualClock, until
 from tests.runtime.api.app import App
 from tests.runtime.models.budgets.spending import Spending
@@ -43,7 +44,7 @@ class World:
     async def usage(self, *, scope: Scope = "read", **given: Any) -> dict[str, Any]:
         """Call the tool for ada."""
         context = self.app.context(Caller(self.ids["ada"], frozenset({scope})))
-        shown = await TOOLS["agent_usage"].call(replace(context, budgets=self.spending.budgets), given)
+        shown = await TOOLS["agent_usage"].call(replace(context, limits=UserLimits(self.spending.budgets)), given)
         return shown.model_dump()
 
 

@@ -80,16 +80,16 @@ async def chat_send(
     """
     context.switches.need(AGENTS)
     talking, services = talking_agent(context, agent), context.services
-    if context.cancel_run is None:
+    if context.daemon.cancel_run is None:
         raise no_daemon()
     there = await talking_thread(context, thread, talking)
     await services.running_agent(context.program, talking, there.user_id)
-    if context.budgets is not None:
-        await context.budgets.check(there.user_id, talking.name)
-    if context.texts is not None:
-        await context.texts.check(there.user_id, len(message.encode()), context.memories)
+    if context.limits.budgets is not None:
+        await context.limits.budgets.check(there.user_id, talking.name)
+    if context.limits.texts is not None:
+        await context.limits.texts.check(there.user_id, len(message.encode()), context.memories)
     run_id = await services.inputs.send(there.user_id, talking.name, there.id, message, SCOPES)
-    context.on_queued()
+    context.daemon.on_queued()
     context.tell({"event": "sent", "run": run_id, "thread": there.id})
     return await _follow_run(context, there, Target(run_id, is_new=True), patience, decides=decides)
 

@@ -38,7 +38,7 @@ Answer = TypeVar("Answer")
 @operation()
 async def mcp_server_list(context: AdminContext) -> dict[str, Any]:
     """Return the servers of the program."""
-    return {"servers": [_row(server) for _, server in sorted(context.servers.items())]}
+    return {"servers": [_row(server) for _, server in sorted(context.mcp.servers.items())]}
 
 
 @operation()
@@ -62,7 +62,7 @@ async def mcp_server_inspect(context: AdminContext, server: Text, digest: Text) 
     has seen. Raises Conflict if it is another one now, ServerAway."""
     found, facts = _unchanged_server(context, server, digest)
     listed = await _with_session(context, found, lambda session: session.tools())
-    context.registry.inspected[server] = (facts, listed.tools)
+    context.mcp.registry.inspected[server] = (facts, listed.tools)
     before = () if found.approval is None else found.approval.tools
     changes = compared(before, listed.tools)
     return {
@@ -80,13 +80,13 @@ async def mcp_server_inspect(context: AdminContext, server: Text, digest: Text) 
 async def mcp_server_approve(context: AdminContext, server: Text, identity: Text) -> dict[str, Any]:
     """Approve the server `server` as it was inspected last. `identity`: of what the person has seen."""
     found = _server(context, server)
-    facts, tools = context.registry.inspected.get(server, ({}, ()))
+    facts, tools = context.mcp.registry.inspected.get(server, ({}, ()))
     if identity_of(facts, tools) != identity or facts != found.facts:
         raise Conflict(f"{server} has changed meanwhile", hint=f"symbi mcp-server approve {server}")
-    context.registry.approvals.store(server, Approval(facts, tools, milliseconds(context.clock)))
-    del context.registry.inspected[server]
+    context.mcp.registry.approvals.store(server, Approval(facts, tools, milliseconds(context.clock)))
+    del context.mcp.registry.inspected[server]
     log.info("mcp_server_approved", server=server, tools=len(tools))
-    await context.follow_approvals()
+    await context.mcp.follow_approvals()
     return {"server": server, "tools": len(tools)}
 
 
@@ -132,10 +132,10 @@ async def mcp_server_login_begin(
         raise UsageError("the browser can only come back to this machine")
     if place is None:
         raise _missing_secrets_error(found)
-    if (before := context.registry.attempts.pop(block.name, None)) is not None:
+    if (before := context.mcp.registry.attempts.pop(block.name, None)) is not None:
         await before.close()
-    attempt = context.registry.attempts[block.name] = LoginAttempt(
-        context.registry.logins, block.name, block.url, redirect_uri
+    attempt = context.mcp.registry.attempts[block.name] = LoginAttempt(
+        context.mcp.registry.logins, block.name, block.url, redirect_uri
     )
     seconds = block.start_timeout.total_seconds()
 
@@ -151,7 +151,7 @@ async def mcp_server_login_end(
 ) -> dict[str, Any]:
     """Finish a login with what the browser brought: `code`, `state` and `iss`."""
     found = _server(context, server)
-    attempt = context.registry.attempts.pop(server, None)
+    attempt = context.mcp.registry.attempts.pop(server, None)
     if attempt is None:
         raise UsageError(f"no login to {server} has begun", hint=f"symbi mcp-server login {server}")
     await attempt.end(code, state, iss)
@@ -172,9 +172,9 @@ def _ignore(_text: str) -> None:
 
 def _server(context: AdminContext, name: str) -> ProgramServer:
     """Return the server called `name`. Raises NotFound."""
-    found = context.servers.get(name)
+    found = context.mcp.servers.get(name)
     if found is None:
-        raise unknown_name("mcp block", name, context.servers)
+        raise unknown_name("mcp block", name, context.mcp.servers)
     return found
 
 
@@ -196,7 +196,7 @@ async def _with_session(
 
     if server.address is None:
         raise _missing_secrets_error(server)
-    auth = await context.registry.authentication(server.block)()
+    auth = await context.mcp.registry.authentication(server.block)()
     seconds, began = server.block.start_timeout.total_seconds(), time.monotonic()
     answer: list[Answer] = []
     failure: SymbiontError | None = None

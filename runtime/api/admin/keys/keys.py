@@ -36,7 +36,7 @@ async def key_status(context: AdminContext) -> dict[str, Any]:
     current = sorted(keys.current, key=lambda key: -key.used)
     return {
         "stored_in": keys.store.shown,
-        "master_key": {"id": keys.master.key_id.hex(), "from": context.key_from},
+        "master_key": {"id": keys.master.key_id.hex(), "from": context.master_key.place},
         "current": len(current),
         "retired": [_key_json(key, names) for key in keys.retired],
         "most_used": [_key_json(key, names) for key in current[:MOST_SHOWN]],
@@ -86,8 +86,8 @@ async def key_rotate(
     if master:
         if user is not None or all:
             raise UsageError("one rotation is of the master key or of users, not of both")
-        await context.rotate_master_key(to)
-        return {"master_key": keys.master.key_id.hex(), "from": context.key_from, "keys": len(keys.current)}
+        await context.master_key.rotate(to)
+        return {"master_key": keys.master.key_id.hex(), "from": context.master_key.place, "keys": len(keys.current)}
     if (user is None) != all or to is not None:
         raise UsageError("name the user whose key is rotated, or all of them", hint="--user NAME, or --all")
     names = await users.names(context.database)

@@ -102,7 +102,7 @@ async def delivery_redeliver(
         wakes=lambda name: context.mounts[name].agent if name in context.mounts else None,
     )
     if any(each.reason is None for each in sent):
-        context.on_queued()
+        context.daemon.on_queued()
     return {
         "deliveries": [{"id": each.delivery_id, "queued": each.reason is None, "reason": each.reason} for each in sent]
     }

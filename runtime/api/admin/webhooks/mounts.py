@@ -39,10 +39,10 @@ def _row(entry: MountedWebhook, context: AdminContext, known: Mapping[str, str])
         "user": users.display_name(known, entry.user_id),
         **attributes(entry, "path", "provider", "agent"),
         "declared": entry.origin,
-        "mounted": entry.route is not None and bool(context.addresses),
+        "mounted": entry.route is not None and bool(context.daemon.addresses),
         "problem": entry.problem,
         "secret": "; ".join((entry.secret_from, *entry.notes)),
-        "url": context.public_url(entry.path) if context.addresses else None,
+        "url": context.daemon.url_of(entry.path) if context.daemon.addresses else None,
     }
 
 
@@ -62,9 +62,9 @@ async def webhook_requests(
     `more`: True if there are others beyond `limit`.
     """
     asked = LogQuery(name=name, reason=reason, status=_status(status), since=since)
-    if context.audit is not None:
+    if context.daemon.audit is not None:
         # Attempts that arrived a moment ago are included.
-        await context.audit.flush()
+        await context.daemon.audit.flush()
     rows = await audit_log.read(context.database, asked, limit + 1)
     if name is not None and not rows and name not in context.mounts:
         known = await audit_log.read(context.database, LogQuery(name=name), 1)
@@ -139,7 +139,7 @@ async def webhook_sign(
     entry = context.mounts.get(name)
     if entry is None:
         raise unknown_name("webhook", name, context.mounts)
-    if not context.addresses:
+    if not context.daemon.addresses:
         raise SymbiontError("no daemon is running on this root", hint="start it with `symbi up`")
     if entry.route is None:
         raise SymbiontError(f"the webhook {name} is not mounted: {entry.problem}")
@@ -169,7 +169,7 @@ def _signed_delivery(
     whole = [*added, *(pair for pair in headers if pair[0].lower() not in given)]
     return {
         # For this machine; senders may need another one.
-        "url": f"http://{context.addresses['public']}{entry.path}",
+        "url": f"http://{context.daemon.addresses['public']}{entry.path}",
         "query": route.query,
         "provider": entry.provider,
         "headers": [list(pair) for pair in whole],
