@@ -1,4 +1,4 @@
-"""The table of language models, and how a model is opened.
+"""The table of language models, and the function that opens a model.
 
 To add one: one file with a `Model`, its options model and an opening function, and one row in `MODELS`. No option of a
 row is required: an agent may name a model by its row alone.
