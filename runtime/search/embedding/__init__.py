@@ -1,4 +1,4 @@
-"""The table of embeddings, and how an embedding is opened.
+"""The table of embeddings, and the function that opens an embedding.
 
 To add one: one file with an `Embedder`, its options model and an opening function, and one row in `EMBEDDINGS`.
 """
@@ -68,9 +68,9 @@ EMBEDDINGS = table_of(
 def default_embedding() -> str | None:
     """Return the row for a memory without `embedding`: `local` if its packages are installed, else None (searches go
     by keyword only). Loads none of them."""
-    from runtime.search.embedding.minilm.model import missing
+    from runtime.search.embedding.minilm.model import missing_package
 
-    return "local" if missing() is None else None
+    return "local" if missing_package() is None else None
 
 
 async def open_embedding(choice: Variant | None, options: Mapping[str, object]) -> Embedder | None:

@@ -63,17 +63,17 @@ class HashingEmbedder(Embedder):
         some: list[bytes] = []
         size = 0
         for number, text in enumerate(texts, 1):
-            some.append(_read(text))
+            some.append(_word_bytes(text))
             size += len(some[-1]) + 1
             if size >= _LONGEST or number == len(texts):
-                rows[number - len(some) : number] = _added(some, self._dimension)
+                rows[number - len(some) : number] = _feature_sums(some, self._dimension)
                 some, size = [], 0
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         rows /= np.where(lengths > 0, lengths, 1.0)
         return rows
 
 
-def _read(text: str) -> bytes:
+def _word_bytes(text: str) -> bytes:
     """Return the words of a text, runs of letters, digits and underscores, with zero bytes between them; empty for a
     blank text."""
     text = text.strip()[:_LONGEST]
@@ -83,7 +83,7 @@ def _read(text: str) -> bytes:
     return words.encode()[: 2 * _LONGEST] or b"\0"  # Text without words is not blank either.
 
 
-def _added(texts: Sequence[bytes], dimension: int) -> NDArray[np.float64]:
+def _feature_sums(texts: Sequence[bytes], dimension: int) -> NDArray[np.float64]:
     """Return the sums of the words of each text, and of its consecutive words."""
     import numpy as np
 

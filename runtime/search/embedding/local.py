@@ -40,7 +40,7 @@ class _SharedModel:
 
     `questions` has the process's own priority and does short work: `question`, and `tokens` of batches too, which hold
     the interpreter's lock: a thread of low priority must not keep it from others. `batches` has low priority and runs
-    `embedded`, which computes without that lock. Both may use the model at once.
+    `embed`, which computes without that lock. Both may use the model at once.
     """
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ class _SharedModel:
         """Return the tokens of a text; none of a blank one. Raises EmbeddingMismatch."""
         return [] if is_blank(text) else self._model.tokens(readable(text[:_LONGEST]))
 
-    def embedded(self, texts: Sequence[Sequence[int]]) -> tuple[NDArray[np.float32], list[bytes]]:
+    def embed(self, texts: Sequence[Sequence[int]]) -> tuple[NDArray[np.float32], list[bytes]]:
         """Return one row and the bits of the tokens for each text, given as its tokens."""
         import numpy as np
 
@@ -151,7 +151,7 @@ class LocalEmbedder(Embedder):
             # One by one, so that a query waits for at most one of them.
             some = texts[start : start + _AT_ONCE]
             tokens = [await loop.run_in_executor(shared.questions, shared.tokens, text) for text in some]
-            rows, of_tokens = await loop.run_in_executor(shared.batches, shared.embedded, tokens)
+            rows, of_tokens = await loop.run_in_executor(shared.batches, shared.embed, tokens)
             parts.append(rows)
             bits += of_tokens
         # After the thread has finished: loading takes a while the first time.

@@ -74,12 +74,12 @@ class OllamaEmbedder(RemoteEmbedder):
         which = self._ollama.host, options.url, options.model, None
         service = RemoteOptions(*which, options.batch, options.max_characters, seconds, options.dimension)
         super().__init__(service, caller=caller, clock=clock)
-        self._asked = options.model
+        self._model_name = options.model
         # A name without a tag means the tag `latest`.
         self.model = f"ollama/{options.model if ':' in options.model else f'{options.model}:latest'}"
 
     async def _ask(self, texts: Sequence[str], *, seconds: float) -> tuple[Any, Usage]:
-        body = {"model": self._asked, "input": list(texts), "truncate": True}
+        body = {"model": self._model_name, "input": list(texts), "truncate": True}
         answer = await self._post(self._ollama.url(_EMBED), body, seconds=seconds)
         try:
             read = msgspec.convert(answer, _Answer)
@@ -88,8 +88,8 @@ class OllamaEmbedder(RemoteEmbedder):
             wrong = self.not_vectors()
         raise wrong
 
-    def _refused(self, failure: CallFailed) -> Refusal:
-        return self._ollama.refusal(failure, self._asked, _EMBED)
+    def _service_refusal(self, failure: CallFailed) -> Refusal:
+        return self._ollama.refusal(failure, self._model_name, _EMBED)
 
 
 async def open_ollama(options: Mapping[str, object]) -> OllamaEmbedder:

@@ -98,15 +98,15 @@ class OpenAIEmbedder(RemoteEmbedder):
         which = host, options.url, options.model, option_key(key)
         service = RemoteOptions(*which, options.batch, options.max_characters, seconds, options.dimension)
         super().__init__(service, caller=caller, clock=clock)
-        self._asked: dict[str, Any] = {"model": options.model}
+        self._parameters: dict[str, Any] = {"model": options.model}
         if options.dimension is not None:
-            self._asked["dimensions"] = options.dimension
+            self._parameters["dimensions"] = options.dimension
         where = "" if is_openai(options.url) else f"{host}/"
         size = "" if options.dimension is None else f"@{options.dimension}"
         self.model = f"openai/{where}{options.model}{size}"
 
     async def _ask(self, texts: Sequence[str], *, seconds: float) -> tuple[Any, Usage]:
-        body = {**self._asked, "input": list(texts)}
+        body = {**self._parameters, "input": list(texts)}
         url, headers = self._openai.url("embeddings"), self._openai.headers()
         answer = await self._post(url, body, headers=headers, seconds=seconds)
         try:
@@ -124,8 +124,8 @@ class OpenAIEmbedder(RemoteEmbedder):
             data = sorted(data, key=lambda datum: datum.index or 0)
         return [_numbers(datum.embedding) for datum in data]
 
-    def _refused(self, failure: CallFailed) -> Refusal:
-        return self._openai.refusal(failure, self._asked["model"])
+    def _service_refusal(self, failure: CallFailed) -> Refusal:
+        return self._openai.refusal(failure, self._parameters["model"])
 
 
 async def open_openai(options: Mapping[str, object]) -> OpenAIEmbedder:

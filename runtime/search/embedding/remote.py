@@ -41,8 +41,8 @@ _TOO_LONG = re.compile(r"context|too long|too large|maximum|max_|exceed|tokens",
 
 
 class RemoteOptions(NamedTuple):
-    """How the service is called. `host`: as shown; `url`, `model` and `key`: what it is, the key as its hash;
-    `batch`: texts in one call; `characters`: sent of a text at most; `seconds`: limit of a call; `dimension`: the
+    """The parameters of calls of the service. `host`: as shown; `url`, `model` and `key`: what it is, the key as its
+    hash; `batch`: texts in one call; `characters`: sent of a text at most; `seconds`: limit of a call; `dimension`: the
     declared one."""
 
     host: str
@@ -111,11 +111,11 @@ class RemoteEmbedder(Embedder):
         EmbeddingMismatch."""
 
     @abstractmethod
-    def _refused(self, failure: CallFailed) -> Refusal:
+    def _service_refusal(self, failure: CallFailed) -> Refusal:
         """Convert a permanent HTTP failure to a report with the fix."""
 
     def _mismatch(self, failure: CallFailed) -> EmbeddingMismatch:
-        message, hint, _ = self._refused(failure)
+        message, hint, _ = self._service_refusal(failure)
         return EmbeddingMismatch(message, hint=hint)
 
     async def _post(self, url: str, body: Any, *, headers: Mapping[str, str] | None = None, seconds: float) -> Any:
@@ -123,20 +123,17 @@ class RemoteEmbedder(Embedder):
 
     async def _vectors(self, texts: Sequence[str], owner: CallOwner) -> NDArray[np.float32]:
         """Return the validated rows for a batch; a text that is too long for the model is cut until it is not."""
+        import numpy as np
+
         try:
             return await self._answer(texts, owner)
         except CallFailed as failure:
             if not _is_too_long(failure):
                 raise self._mismatch(failure) from None
-        return await self._shortened(texts, owner)
-
-    async def _shortened(self, texts: Sequence[str], owner: CallOwner) -> NDArray[np.float32]:
-        import numpy as np
-
         # Each text is cut by itself: its vector must not depend on the texts that are sent with it.
-        return np.concatenate([await self._cut(text, owner) for text in texts])
+        return np.concatenate([await self._shortened_vector(text, owner) for text in texts])
 
-    async def _cut(self, text: str, owner: CallOwner) -> NDArray[np.float32]:
+    async def _shortened_vector(self, text: str, owner: CallOwner) -> NDArray[np.float32]:
         while True:
             try:
                 return await self._answer([text], owner)
@@ -164,13 +161,13 @@ class RemoteEmbedder(Embedder):
                 raise
             unavailable = self._unavailable(failure)
         else:
-            return self._checked(answer, len(texts))
+            return self._unit_rows(answer, len(texts))
         raise unavailable
 
     def _unavailable(self, failure: Retry) -> EmbeddingUnavailable:
         return EmbeddingUnavailable(f"the embedding {self.name} is unavailable: {failure}", hint=failure.hint)
 
-    def _checked(self, answer: Sequence[Any], count: int) -> NDArray[np.float32]:
+    def _unit_rows(self, answer: Sequence[Any], count: int) -> NDArray[np.float32]:
         import numpy as np
 
         if len(answer) != count:
@@ -178,7 +175,7 @@ class RemoteEmbedder(Embedder):
                 f"the embedding {self.name} returned {len(answer)} vectors for {count} texts",
                 hint=f"check that {self._service.host} supports the whole API",
             )
-        dimension = self._one_dimension({len(row) for row in answer})
+        dimension = self._common_dimension({len(row) for row in answer})
         with np.errstate(over="ignore"):
             rows = np.array([np.asarray(row, dtype=np.float32) for row in answer], dtype=np.float64)
         if not np.isfinite(rows).all():
@@ -190,7 +187,7 @@ class RemoteEmbedder(Embedder):
         unit: NDArray[np.float32] = rows.astype(np.float32)
         return unit
 
-    def _one_dimension(self, found: set[int]) -> int:
+    def _common_dimension(self, found: set[int]) -> int:
         declared = self._service.dimension
         known = {self._dimension} if self._dimension is not None else found
         wrong = sorted(found - known) or sorted(found)[1:]

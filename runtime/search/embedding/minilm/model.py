@@ -50,21 +50,21 @@ _BATCH_TEXTS = 8
 _BATCH_TOKENS = 512
 
 
-def missing() -> str | None:
+def missing_package() -> str | None:
     """Return a required package that is not installed, by its name for pip; None if all are installed. Imports none
     of them."""
-    absent = next((name for name in _NEEDED if not _is_there(name)), None)
+    absent = next((name for name in _NEEDED if not _is_installed(name)), None)
     return None if absent is None else absent.replace("_", "-")
 
 
 def check() -> None:
     """Raise UsageError unless the packages are there and the model file is the right one."""
-    absent = missing()
+    absent = missing_package()
     if absent is not None:
         raise UsageError(
             f"the embedding local needs the package {absent}, which is not installed", hint=extras.install("local")
         )
-    file = _located()
+    file = _model_path()
     state = None
     if file is not None:
         with suppress(OSError):
@@ -103,7 +103,7 @@ class MiniLM:
             rows[places] = _means(states, mask)
             signs = np.packbits(states > 0, axis=2)
             for at, place in enumerate(places):
-                bits[place] = signs[at, self._chosen(texts[place])].tobytes()
+                bits[place] = signs[at, self._kept_tokens(texts[place])].tobytes()
         return rows, bits
 
     def embed_question(self, tokens: Sequence[int]) -> tuple[NDArray[np.float32], NDArray[np.float32], list[int]]:
@@ -116,7 +116,7 @@ class MiniLM:
         kept = states[0, chosen]
         return _means(states, mask)[0], kept / np.linalg.norm(kept, axis=1, keepdims=True), chosen.tolist()
 
-    def _chosen(self, tokens: Sequence[int]) -> NDArray[np.int64]:
+    def _kept_tokens(self, tokens: Sequence[int]) -> NDArray[np.int64]:
         """Return the positions of the tokens whose bits are kept: the meaningful ones, of many the rarest."""
         import numpy as np
 
@@ -175,7 +175,7 @@ def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
         yield batch
 
 
-def _is_there(package: str) -> bool:
+def _is_installed(package: str) -> bool:
     try:
         return find_spec(package) is not None
     except (ImportError, ValueError):
@@ -188,7 +188,7 @@ def _check(file: Path | None, _state: tuple[int, int, int] | None) -> None:
     _content(file)
 
 
-def _located() -> Path | None:
+def _model_path() -> Path | None:
     """Return the model file of the package, which is located, not imported: it is data."""
     spec = find_spec(PACKAGE)
     folders = (spec.submodule_search_locations if spec is not None else None) or []
@@ -210,7 +210,7 @@ def _content(file: Path | None) -> bytes:
 
 
 def _load() -> tuple[Tokenizer, InferenceSession]:
-    content = _content(_located())
+    content = _content(_model_path())
     try:
         import onnxruntime
         from tokenizers import Tokenizer
