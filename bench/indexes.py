@@ -49,7 +49,7 @@ from runtime.search.index import open_index
 from runtime.search.index.embedded import in_memory
 from runtime.search.index.index import Index
 from runtime.search.index.postgres.index import PostgresIndex
-from runtime.search.question import Question, understand
+from runtime.search.question import Question, parse_question
 
 if TYPE_CHECKING:
     import numpy as np
@@ -236,10 +236,10 @@ class Run:
 
     def _asked(self, index: Index, question: str, wanted: EntryFilter) -> Iterator[tuple[str, Awaitable[object]]]:
         asked = Question(text=question, now=_START, wanted=wanted)
-        embedder = Known({understand(asked, []).meaning: self.vectors[question]})
+        embedder = Known({parse_question(asked, []).meaning: self.vectors[question]})
         yield "nearest 10", index.nearest(self.vectors[question], wanted, 10)
         yield f"nearest {CANDIDATES}", index.nearest(self.vectors[question], wanted, CANDIDATES)
-        yield "words", index.keyword(understand(asked, []).words, wanted, CANDIDATES)
+        yield "words", index.keyword(parse_question(asked, []).words, wanted, CANDIDATES)
         yield "search", search(index, embedder, asked)
 
     async def recall(self, exact: Index, graphs: Mapping[int, Index]) -> dict[str, dict[str, float]]:

@@ -43,7 +43,7 @@ from runtime.search.entry import EntryFilter, IndexEntry
 from runtime.search.index import open_index
 from runtime.search.index.embedded.schema import TOKENIZE
 from runtime.search.index.index import Index
-from runtime.search.question import Question, understand
+from runtime.search.question import Question, parse_question
 
 if TYPE_CHECKING:
     import numpy as np
@@ -198,7 +198,7 @@ async def _query(index: Index, embedder: Embedder, bare: Bare, text: str, last: 
     now = _START + timedelta(days=400)
     everywhere = Question(text=text, now=now)
     of_one = Question(text=text, now=now, wanted=EntryFilter(agent="agent-3"))
-    words = understand(everywhere, ()).words
+    words = parse_question(everywhere, ()).words
     vector = (await embedder.embed([text]))[0]
 
     async def run(work: Callable[..., None], *arguments: object) -> None:

@@ -177,7 +177,7 @@ class OpenMemory:
         Raises IndexFailed if the index cannot be read.
         """
         weights = self.block.search
-        question = question.weighted(weights.vector_weight, weights.keyword_weight)
+        question = question.with_weights(weights.vector_weight, weights.keyword_weight)
         notes = await self.catch_up(question.wanted.agent, progress)
         if not self._indexer.in_background:
             await self._embed_some(progress)

@@ -68,14 +68,14 @@ def spans(text: str, now: datetime) -> tuple[TimeSpan, ...]:
     """
     lower = " ".join(text.lower().split())
     today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    return tuple(dict.fromkeys(_read(lower, today, _CALENDAR) or _read(lower, today, _FROM_TODAY)))
+    return tuple(dict.fromkeys(_matching_spans(lower, today, _CALENDAR) or _matching_spans(lower, today, _FROM_TODAY)))
 
 
 Reading = Callable[[re.Match[str], datetime], TimeSpan]
 
 
-def _read(text: str, today: datetime, forms: tuple[tuple[re.Pattern[str], Reading], ...]) -> list[TimeSpan]:
-    """Return what each form finds; text that one form has read is not read again."""
+def _matching_spans(text: str, today: datetime, forms: tuple[tuple[re.Pattern[str], Reading], ...]) -> list[TimeSpan]:
+    """Return the spans of all forms; text that one form has matched is not matched again."""
     found = []
     for form, reading in forms:
         for match in form.finditer(text):

@@ -1,4 +1,4 @@
-"""How much a text depends on its neighbours: on what is said before and after it."""
+"""Dependence of a text on its neighbours, the texts before and after it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ it; a page says itself what it is about, and what it says is not about a remark 
 
 
 def dependence(words: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return how much texts of so many words depend on their neighbours, 0 to 1: 0 from twice SHORT words."""
+    """Return the dependence of texts of so many words on their neighbours, 0 to 1: 0 from twice SHORT words."""
     share: NDArray[np.float64] = np.clip(2 - words / SHORT, 0, 1)
     return share
 

@@ -18,7 +18,7 @@ from runtime.search.embedding.embedder import EmbeddedQuestion, Embedder
 from runtime.search.entry import ALL_SUBJECTS, EntryFilter, IndexEntry
 from runtime.search.errors import EmbeddingMismatch, EmbeddingUnavailable
 from runtime.search.index.index import Index, IndexStats, Neighbours, ScoredEntries, WordMatches
-from runtime.search.question import LONGEST, Question, Understood, folded, understand
+from runtime.search.question import LONGEST, ParsedQuestion, Question, normalized_name, parse_question
 
 if TYPE_CHECKING:
     import numpy as np
@@ -79,21 +79,21 @@ async def search(
     # Authors only help to read the question; finding them under the other criteria would read more entries.
     whose = question.wanted.subject
     among = replace(question.wanted, current=False, subject=ALL_SUBJECTS if whose is None else whose)
-    asked = understand(question, await index.authors(among))
-    if not asked.words:
+    parsed = parse_question(question, await index.authors(among))
+    if not parsed.words:
         # An embedding returns a vector for any text; for punctuation alone it means nothing.
         return SearchAnswer((), ("the question has neither letters nor digits, so there are no words to look for",))
-    found = await _found(index, embedder, question, asked, without, owner)
-    notes = tuple(_notes(asked, found))
+    found = await _search_results(index, embedder, question, parsed, without, owner)
+    notes = tuple(_notes(parsed, found))
     keys = found.candidates()
     if not len(keys):
         return SearchAnswer((), notes)
     neighbours = await index.neighbours(keys)
-    parts = _parts(keys, found, neighbours, asked)
-    compared = await _compared(index, keys, found, parts, neighbours, question.limit)
+    parts = _parts(keys, found, neighbours, parsed)
+    compared = await _token_comparison(index, keys, found, parts, neighbours, question.limit)
     if compared is not None:
         keys = compared.keys
-        parts = _parts(keys, found, compared.neighbours, asked, compared.similar)
+        parts = _parts(keys, found, compared.neighbours, parsed, compared.similar)
     fit = _fit(keys, found)
     hits = await _hits(index, keys, parts, fit, question)
     if len(hits) < min(question.limit, len(keys)) and question.threshold:
@@ -123,22 +123,22 @@ class _SearchResults:
         return union(*sides) if sides else np.zeros(0, np.int64)
 
 
-async def _found(
-    index: Index, embedder: Embedder | None, question: Question, asked: Understood, without: str, owner: CallOwner
+async def _search_results(
+    index: Index, embedder: Embedder | None, question: Question, parsed: ParsedQuestion, without: str, owner: CallOwner
 ) -> _SearchResults:
     """Search by keyword while the question is embedded, then by vector."""
     by_vector, by_keyword = question.shares
     limit = max(CANDIDATES, question.limit)
 
     async def by_words() -> WordMatches:
-        return await index.keyword(asked.words, question.wanted, limit)
+        return await index.keyword(parsed.words, question.wanted, limit)
 
     if embedder is None or not by_vector:
         return _SearchResults(await by_words(), None, (0.0, 1.0), reason=without if by_vector else None)
     if by_keyword:
-        keyword, embedded = await asyncio.gather(by_words(), _embedded(embedder, asked.meaning, owner))
+        keyword, embedded = await asyncio.gather(by_words(), _embed_question(embedder, parsed.meaning, owner))
     else:
-        keyword, embedded = None, await _embedded(embedder, asked.meaning, owner)
+        keyword, embedded = None, await _embed_question(embedder, parsed.meaning, owner)
     if isinstance(embedded, Exception):
         return _SearchResults(keyword or await by_words(), None, (0.0, 1.0), reason=str(embedded))
     also = None if keyword is None else keyword.keys
@@ -156,11 +156,11 @@ async def _found(
     tokens = None
     # Similarities by tokens and by cosine cannot be compared, so all entries are compared in one way.
     if stats.tokenized >= stats.embedded:
-        tokens = question_tokens(embedded, asked.meaning, {} if keyword is None else keyword.weights)
+        tokens = question_tokens(embedded, parsed.meaning, {} if keyword is None else keyword.weights)
     return _SearchResults(keyword, nearest, (by_vector, by_keyword), stats, tokens=tokens)
 
 
-async def _embedded(
+async def _embed_question(
     embedder: Embedder, text: str, owner: CallOwner
 ) -> EmbeddedQuestion | EmbeddingUnavailable | EmbeddingMismatch:
     """Return the embedded text, or why there is none."""
@@ -170,11 +170,11 @@ async def _embedded(
         return error
 
 
-def _notes(asked: Understood, found: _SearchResults) -> list[str]:
+def _notes(parsed: ParsedQuestion, found: _SearchResults) -> list[str]:
     notes = []
-    if asked.cut:
+    if parsed.cut:
         notes.append(f"only the first {LONGEST} characters of the question were read")
-    if asked.only_stop_words:
+    if parsed.only_stop_words:
         notes.append("the question has only stop words, so they were searched for")
     if found.reason is not None:
         notes.append(f"{BY_KEYWORD}: {found.reason}")
@@ -194,7 +194,7 @@ class _TokenComparison(NamedTuple):
     similar: NDArray[np.float32]
 
 
-async def _compared(
+async def _token_comparison(
     index: Index,
     keys: NDArray[np.int64],
     found: _SearchResults,
@@ -232,10 +232,10 @@ def _parts(
     keys: NDArray[np.int64],
     found: _SearchResults,
     neighbours: Neighbours,
-    asked: Understood,
+    parsed: ParsedQuestion,
     similar: NDArray[np.float32] | None = None,
 ) -> Mapping[str, NDArray[np.float32]]:
-    """Return what each part adds to each candidate's score. `similar`: the similarity by tokens of each candidate."""
+    """Return the score of each candidate by part. `similar`: the similarity by tokens of each candidate."""
     import numpy as np
 
     from runtime.search import fusion
@@ -246,23 +246,23 @@ def _parts(
     weighs = np.full(len(keys), by_keyword, np.float32)
     if found.vector is not None:
         embedded = np.isin(keys, found.vector.keys)
-        near = fusion.scaled(fusion.spread(keys, *found.vector))
+        near = fusion.scaled(fusion.aligned_scores(keys, *found.vector))
         if similar is not None:
-            near = fusion.mixed(near, fusion.scaled(np.where(embedded, similar, 0)))
+            near = fusion.combined(near, fusion.scaled(np.where(embedded, similar, 0)))
         parts["vector"] = np.float32(by_vector) * near
         # Entries without a vector are weighted by their words alone, as all entries are without an embedding.
         weighs[~embedded] = 1.0
     if found.keyword is not None:
-        parts["keyword"] = weighs * fusion.scaled(fusion.spread(keys, found.keyword.keys, found.keyword.scores))
+        parts["keyword"] = weighs * fusion.scaled(fusion.aligned_scores(keys, found.keyword.keys, found.keyword.scores))
     both: NDArray[np.float32] = np.sum(list(parts.values()), axis=0)
     before, after = fusion.places(keys, neighbours.before), fusion.places(keys, neighbours.after)
     depends = dependence(neighbours.words)
     parts["neighbours"] = fusion.from_neighbours(both, before, after, neighbours.asks, depends)
-    if asked.author is not None:
-        theirs = [number for number, author in enumerate(neighbours.authors) if folded(author) == asked.author]
+    if parsed.author is not None:
+        theirs = [number for number, name in enumerate(neighbours.authors) if normalized_name(name) == parsed.author]
         parts["author"] = np.float32(fusion.AUTHOR) * np.isin(neighbours.author, theirs)
-    if asked.spans:
-        parts["date"] = np.float32(fusion.DATE) * fusion.closeness(neighbours.time, asked.spans)
+    if parsed.spans:
+        parts["date"] = np.float32(fusion.DATE) * fusion.closeness(neighbours.time, parsed.spans)
     return parts
 
 
@@ -287,8 +287,8 @@ def _fit(keys: NDArray[np.int64], found: _SearchResults) -> _Fit:
     return _Fit(*(np.round(each, DIGITS) for each in (fusion.relevance(cosine, share), cosine, share)))
 
 
-def _spoken_for(fit: _Fit, parts: Mapping[str, NDArray[np.float32]]) -> NDArray[np.bool_]:
-    """Return which candidates have something in common with the question, or are next to such a one.
+def _has_match(fit: _Fit, parts: Mapping[str, NDArray[np.float32]]) -> NDArray[np.bool_]:
+    """Return True for candidates that have something in common with the question, or are next to such a one.
 
     The part `vector` does not show that: scaling gives a share to every cosine above the least, also below zero.
     """
@@ -307,7 +307,7 @@ async def _hits(
     scores = np.sum(list(parts.values()), axis=0)
     rounded = {name: np.round(part.astype(np.float64), DIGITS) for name, part in parts.items()}
     order = np.lexsort((keys, -scores))
-    wanted = (fit.relevance >= question.threshold) & _spoken_for(fit, parts)
+    wanted = (fit.relevance >= question.threshold) & _has_match(fit, parts)
     order = order[wanted[order]][: question.limit]
     chosen = keys[order].tolist()
     entries = await index.entries(chosen)

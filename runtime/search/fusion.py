@@ -58,8 +58,8 @@ def places(keys: Numbers, wanted: Numbers) -> Numbers:
     return np.where(keys[at] == wanted, at, -1)
 
 
-def spread(keys: Numbers, found: Numbers, scores: Floats) -> Floats:
-    """Spread the scores of some keys over all; 0 for the others."""
+def aligned_scores(keys: Numbers, found: Numbers, scores: Floats) -> Floats:
+    """Return the scores of some keys in the order of all; 0 for the others."""
     each = np.zeros(len(keys), np.float32)
     each[places(keys, found)] = scores
     return each
@@ -79,7 +79,7 @@ def scaled(scores: Floats) -> Floats:
 
 
 def relevance(cosine: NDArray[np.float64], share: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return how well entries fit a question by themselves, 0 to 1, from their cosine (NaN: none) and their share of
+    """Return the relevance of entries by themselves, 0 to 1, from their cosine (NaN: none) and their share of
     its words.
 
     The second adds a share of what the first leaves open. With only one of them it is that one, so a threshold has the
@@ -92,7 +92,7 @@ def relevance(cosine: NDArray[np.float64], share: NDArray[np.float64]) -> NDArra
 
 
 def from_neighbours(scores: Floats, before: Numbers, after: Numbers, asks: Flags, depends: Shares) -> Floats:
-    """Return what each candidate gets from its neighbours' scores, where both are short.
+    """Return the bonus of each candidate from its neighbours' scores, where both are short.
 
     `before` and `after` are places, -1 for a neighbour that does not exist or is no candidate; `asks` marks candidates
     that ask.
@@ -114,14 +114,14 @@ def with_neighbours(matches: Floats, before: Numbers, after: Numbers, depends: S
     return best
 
 
-def mixed(cosines: Floats, similar: Floats) -> Floats:
+def combined(cosines: Floats, similar: Floats) -> Floats:
     """Return one measure of two, each scaled to 0 … 1: the cosine of the text and the similarity of its tokens."""
     both: Floats = np.float32(1 - TOKENS) * cosines + np.float32(TOKENS) * similar
     return both
 
 
 def closeness(times: Numbers, spans: Sequence[TimeSpan]) -> Floats:
-    """Return how near each time (microseconds since 1970, UTC) is to the nearest span: 1 inside, towards 0 far away."""
+    """Return the closeness of each time (microseconds since 1970, UTC) to the nearest span: 1 inside, 0 far away."""
     nearest = np.zeros(len(times), np.float32)
     for span in spans:
         start, end = span.start.timestamp() * 1e6, span.end.timestamp() * 1e6

@@ -38,7 +38,7 @@ class QuestionTokens(NamedTuple):
 
 def question_tokens(asked: EmbeddedQuestion, text: str, weights: Mapping[str, float]) -> QuestionTokens | None:
     """Return the tokens of the embedded `text`; None if there are none. `weights`: of its words, see
-    `Matched.weights`; those of unknown words are the highest of them."""
+    `WordMatches.weights`; those of unknown words are the highest of them."""
     if asked.tokens is None or not len(asked.tokens):
         return None
     words = {at: word.group().lower() for word in _WORD.finditer(text) for at in range(*word.span())}

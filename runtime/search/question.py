@@ -72,7 +72,7 @@ class Question:
         vector, keyword = self._weights
         return vector / (vector + keyword), keyword / (vector + keyword)
 
-    def weighted(self, vector: float, keyword: float) -> Question:
+    def with_weights(self, vector: float, keyword: float) -> Question:
         """Return the question with these weights where it has none. Raises UsageError, as the constructor does."""
         return replace(
             self,
@@ -87,12 +87,12 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Understood:
+class ParsedQuestion:
     """The interpretation of a question.
 
     `words`: to search for, in order, each once. `meaning`: the text to embed. `author`: the one author whose entries
-    it asks for, in the spelling of `folded`: the one that it names, or the role USER if it speaks of whoever asks
-    ("my", "I") and there is that author. `spans`: the times that it mentions. `only_stop_words`: it has no other
+    it asks for, in the spelling of `normalized_name`: the one that it names, or the role USER if it speaks of whoever
+    asks ("my", "I") and there is that author. `spans`: the times that it mentions. `only_stop_words`: it has no other
     words, so they are among `words`. `cut`: it is longer than what is read.
     """
 
@@ -104,15 +104,15 @@ class Understood:
     cut: bool
 
 
-def understand(question: Question, authors: Sequence[str]) -> Understood:
+def parse_question(question: Question, authors: Sequence[str]) -> ParsedQuestion:
     """Interpret a question to a memory with these authors.
 
     Names of authors say whose entries are wanted, not what their texts contain: as words and in the embedded text they
     would find entries that speak *to* that person. They are left out there, and count only if exactly one is named.
     """
     text = question.text[:LONGEST]
-    named = list(_named(text, _names(tuple(authors))))
-    meaning = _without(text, [place for _, place in named])
+    named = list(_author_mentions(text, _names(tuple(authors))))
+    meaning = _without_ranges(text, [place for _, place in named])
     everything = tuple(dict.fromkeys(_WORD.findall(text.lower())))
     words = tuple(word for word in dict.fromkeys(_WORD.findall(meaning.lower())) if word not in STOP_WORDS)
     if not words:
@@ -120,9 +120,9 @@ def understand(question: Question, authors: Sequence[str]) -> Understood:
         meaning = text
         words = tuple(word for word in everything if word not in STOP_WORDS)
     who = {author for author, _ in named}
-    if not who and _FIRST_PERSON.search(_OTHER_PERSON.sub(" ", text)) and USER in map(folded, authors):
+    if not who and _FIRST_PERSON.search(_OTHER_PERSON.sub(" ", text)) and USER in map(normalized_name, authors):
         who.add(USER)
-    return Understood(
+    return ParsedQuestion(
         words=words or everything,
         meaning=meaning,
         author=who.pop() if len(who) == 1 else None,
@@ -133,7 +133,7 @@ def understand(question: Question, authors: Sequence[str]) -> Understood:
 
 
 @lru_cache(maxsize=16_384)
-def folded(author: str) -> str:
+def normalized_name(author: str) -> str:
     """Return an author's name as names are compared: words in lower case."""
     return " ".join(_WORD.findall(author.lower()))
 
@@ -141,7 +141,7 @@ def folded(author: str) -> str:
 @lru_cache(maxsize=64)
 def _names(authors: tuple[str, ...]) -> Mapping[tuple[str, ...], str | None]:
     """Return the names of authors: the whole name, or the first name if it is unique (else None)."""
-    folds = {folded(author) for author in authors} - ROLES
+    folds = {normalized_name(author) for author in authors} - ROLES
     names = {author: tuple(author.split()) for author in sorted(folds)}
     whole = {words: name for name, words in names.items() if len(words) <= _LONGEST_NAME}
     first: dict[tuple[str, ...], str | None] = {}
@@ -151,7 +151,7 @@ def _names(authors: tuple[str, ...]) -> Mapping[tuple[str, ...], str | None]:
     return {**first, **whole}
 
 
-def _named(text: str, names: Mapping[tuple[str, ...], str | None]) -> Iterator[tuple[str, tuple[int, int]]]:
+def _author_mentions(text: str, names: Mapping[tuple[str, ...], str | None]) -> Iterator[tuple[str, tuple[int, int]]]:
     """Yield the authors named in a text, with their positions; a possessive's ending is part of the name."""
     longest = max(map(len, names), default=0)
     words = list(_WORD.finditer(text))
@@ -160,7 +160,7 @@ def _named(text: str, names: Mapping[tuple[str, ...], str | None]) -> Iterator[t
     while at < len(words):
         for size in range(min(longest, len(words) - at), 0, -1):
             author = names.get(tuple(lower[at : at + size]))
-            if author and not (size == 1 and lower[at] in STOP_WORDS and not _written_large(words, at)):
+            if author and not (size == 1 and lower[at] in STOP_WORDS and not _is_capitalized(words, at)):
                 end = words[at + size - 1].end()
                 possessive = _POSSESSIVE.match(text, end)
                 yield author, (words[at].start(), possessive.end() if possessive else end)
@@ -170,12 +170,12 @@ def _named(text: str, names: Mapping[tuple[str, ...], str | None]) -> Iterator[t
             at += 1
 
 
-def _written_large(words: Sequence[re.Match[str]], at: int) -> bool:
+def _is_capitalized(words: Sequence[re.Match[str]], at: int) -> bool:
     """True if a stop word is written as a name: "ask Will", but not "Will it rain" at the beginning."""
     return at > 0 and words[at].group()[0].isupper()
 
 
-def _without(text: str, places: Sequence[tuple[int, int]]) -> str:
+def _without_ranges(text: str, places: Sequence[tuple[int, int]]) -> str:
     """Return the text without these ranges."""
     kept, at = [], 0
     for start, end in places:

@@ -37,7 +37,7 @@ def test_a_key_has_a_place_among_the_candidates_or_none() -> None:
 
 
 def test_what_one_side_did_not_find_has_nothing_from_it() -> None:
-    assert fusion.spread(keys(1, 3, 5), keys(5, 1), floats(0.5, 2)).tolist() == [2, 0, 0.5]
+    assert fusion.aligned_scores(keys(1, 3, 5), keys(5, 1), floats(0.5, 2)).tolist() == [2, 0, 0.5]
 
 
 def test_the_best_score_is_one_and_no_other_is_above_it() -> None:
@@ -108,7 +108,7 @@ def test_a_token_that_is_unlike_all_in_a_text_and_beside_it_counts_0() -> None:
 
 
 def test_the_mix_of_two_measures_is_at_most_1() -> None:
-    assert fusion.mixed(floats(1, 0, 0.5), floats(1, 0.5, 0)).tolist() == pytest.approx(
+    assert fusion.combined(floats(1, 0, 0.5), floats(1, 0.5, 0)).tolist() == pytest.approx(
         [1, 0.5 * fusion.TOKENS, 0.5 * (1 - fusion.TOKENS)]
     )
 
@@ -142,7 +142,7 @@ def test_closeness_falls_to_1_of_e_in_three_days_or_a_quarter_of_the_span(span: 
 
 
 def test_scores_have_32_bits() -> None:
-    assert fusion.spread(keys(1, 3), keys(3), floats(0.5)).dtype == np.float32
+    assert fusion.aligned_scores(keys(1, 3), keys(3), floats(0.5)).dtype == np.float32
     assert fusion.closeness(microseconds(MAY.start), [MAY]).dtype == np.float32
     assert fusion.closeness(microseconds(MAY.start), []).dtype == np.float32
 

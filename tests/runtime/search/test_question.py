@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.errors import UsageError
-from runtime.search.question import LONGEST, Question, Understood, folded, understand
+from runtime.search.question import LONGEST, ParsedQuestion, Question, normalized_name, parse_question
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 
 
-def asked(text: str, authors: Sequence[str] = ("Ada", "Ben")) -> Understood:
-    return understand(Question(text=text, now=NOW), authors)
+def asked(text: str, authors: Sequence[str] = ("Ada", "Ben")) -> ParsedQuestion:
+    return parse_question(Question(text=text, now=NOW), authors)
 
 
 @pytest.mark.parametrize("text", ["", "   ", "\n\t"])
@@ -43,11 +43,11 @@ def test_only_the_ratio_of_weights_counts() -> None:
 
 
 def test_the_weights_of_a_question_come_before_those_of_the_memory() -> None:
-    assert Question(text="tea", now=NOW).weighted(0, 1).shares == (0, 1)
-    assert Question(text="tea", now=NOW, vector_weight=1, keyword_weight=0).weighted(0, 1).shares == (1, 0)
-    assert Question(text="tea", now=NOW, keyword_weight=3).weighted(1, 0).shares == (0.25, 0.75)
+    assert Question(text="tea", now=NOW).with_weights(0, 1).shares == (0, 1)
+    assert Question(text="tea", now=NOW, vector_weight=1, keyword_weight=0).with_weights(0, 1).shares == (1, 0)
+    assert Question(text="tea", now=NOW, keyword_weight=3).with_weights(1, 0).shares == (0.25, 0.75)
     with pytest.raises(UsageError, match="nothing can be found"):
-        Question(text="tea", now=NOW, keyword_weight=0).weighted(0, 1)
+        Question(text="tea", now=NOW, keyword_weight=0).with_weights(0, 1)
 
 
 def test_stop_words_are_not_looked_for() -> None:
@@ -134,7 +134,7 @@ def test_a_name_that_is_a_stop_word_is_a_name_where_it_is_written_large(text: st
 
 def test_names_of_machines_are_names() -> None:
     assert asked("what did planner-2 decide", ("planner-2", "planner-3")).author == "planner 2"
-    assert folded("Planner_2") == "planner 2"
+    assert normalized_name("Planner_2") == "planner 2"
 
 
 def test_dates_are_understood_from_now() -> None:
