@@ -21,9 +21,9 @@ import msgspec
 import structlog
 
 from runtime.search.errors import IndexFailed
-from runtime.search.index.embedded.errors import DamagedIndex, classified
+from runtime.search.index.embedded.errors import DamagedIndex, index_error
 from runtime.search.index.embedded.in_memory import IndexInMemory
-from runtime.search.index.embedded.index_file import IndexFile, open_file, throw_away
+from runtime.search.index.embedded.index_file import IndexFile, delete_files, open_file
 from runtime.search.index.embedded.sqlcipher import ERRORS
 
 T = TypeVar("T")
@@ -55,13 +55,13 @@ class Access:
 
     def __init__(self, path: Path | None, key: bytes | None = None) -> None:
         self.rebuilt = 0
-        """How often a damaged file was replaced by an empty one."""
+        """Number of times that a damaged file was replaced by an empty one."""
         self._path = path
         self._key = key
         self._name = "in memory" if path is None else str(path)
         self._loaded: IndexInMemory | None = None
         self._closed = False
-        self._unscrubbed = self._scrub_failed = False
+        self._needs_scrub = self._scrub_failed = False
         self._scrub_took = 0.0
         self._scrubbing: asyncio.TimerHandle | asyncio.Future[None] | None = None
         self._lock = threading.Lock()
@@ -70,12 +70,12 @@ class Access:
 
     async def open(self) -> None:
         """Load the file. Raises IndexFailed."""
-        await self._in(self._writer, self._present)
+        await self._run(self._writer, self._ensure_loaded)
         self._scrub_later()
 
     async def read(self, work: Callable[[IndexInMemory], T]) -> T:
         """Run `work` beside the writer, on one state. Raises IndexFailed."""
-        return await self._twice(lambda: self._in(self._reader, self._reading, work))
+        return await self._with_rebuild(lambda: self._run(self._reader, self._run_read, work))
 
     async def glance(self, work: Callable[[IndexInMemory], T]) -> T:
         """Run `work`, which reads only memory: without a thread if that is quick and the lock is free, because
@@ -92,18 +92,18 @@ class Access:
     async def write(self, work: Work[T]) -> T:
         """Run `work` in a transaction. Raises IndexFailed, and then nothing is changed."""
         try:
-            return await self._twice(lambda: self._in(self._writer, self._writing, work))
+            return await self._with_rebuild(lambda: self._run(self._writer, self._run_write, work))
         finally:
             self._scrub_later()
 
     async def clear(self) -> None:
         """Delete the file and create it again, empty. Raises IndexFailed."""
-        await self._in(self._writer, self._clear)
+        await self._run(self._writer, self._clear)
 
     async def reseal(self, key: bytes) -> None:
         """Seal the file with another key. Searches wait meanwhile, about 6 ms for each megabyte. Raises
         IndexFailed."""
-        await self._in(self._writer, self._reseal, key)
+        await self._run(self._writer, self._reseal, key)
 
     async def close(self) -> None:
         """Wait for running operations, then close the file and end the threads."""
@@ -112,45 +112,45 @@ class Access:
             if self._scrubbing is not None:
                 # Running operations are awaited below.
                 self._scrubbing.cancel()
-            await asyncio.get_running_loop().run_in_executor(self._writer, self._let_go)
+            await asyncio.get_running_loop().run_in_executor(self._writer, self._close_file)
             self._writer.shutdown(wait=False)
             self._reader.shutdown(wait=False)
 
-    async def _twice(self, attempt: Callable[[], Awaitable[T]]) -> T:
+    async def _with_rebuild(self, attempt: Callable[[], Awaitable[T]]) -> T:
         reason = ""
         for _ in range(3):
             try:
                 return await attempt()
             except _Broken as broken:
                 reason = str(broken) or reason
-                await self._in(self._writer, self._renew, broken)
+                await self._run(self._writer, self._renew, broken)
         raise IndexFailed(
             f"the index {self._name} is damaged immediately after its creation: {reason}", hint="check the disk"
         )
 
-    async def _in(self, thread: ThreadPoolExecutor, function: Callable[..., T], *arguments: object) -> T:
+    async def _run(self, thread: ThreadPoolExecutor, function: Callable[..., T], *arguments: object) -> T:
         if self._closed:
             raise IndexFailed(f"the index {self._name} is closed")
         return await asyncio.get_running_loop().run_in_executor(thread, partial(function, *arguments))
 
-    def _reading(self, work: Callable[[IndexInMemory], T]) -> T:
+    def _run_read(self, work: Callable[[IndexInMemory], T]) -> T:
         with self._lock:
             loaded = self._loaded
             if loaded is None:
                 raise _Broken(None)
-            with self._judging(loaded):
+            with self._translate_errors(loaded):
                 return work(loaded)
 
-    def _writing(self, work: Work[T]) -> T:
-        loaded = self._present()
+    def _run_write(self, work: Work[T]) -> T:
+        loaded = self._ensure_loaded()
         # In memory readers have the same connection, and would see uncommitted changes.
         all_along, at_last = (self._lock, _OPEN) if self._path is None else (_OPEN, self._lock)
-        with self._judging(loaded), all_along, loaded.file.transaction() as commit:
+        with self._translate_errors(loaded), all_along, loaded.file.transaction() as commit:
             if loaded.file.changed_by_others():
                 with at_last:
                     loaded.load()
             result, apply = work(loaded)
-            self._unscrubbed = loaded.file.unscrubbed()
+            self._needs_scrub = loaded.file.needs_scrub()
             with at_last:
                 commit()
                 self._apply(loaded, apply)
@@ -160,8 +160,8 @@ class Access:
     def _reseal(self, key: bytes) -> None:
         if self._path is None or self._key is None or self._key == key:
             return
-        loaded = self._present()
-        with self._judging(loaded), self._lock:
+        loaded = self._ensure_loaded()
+        with self._translate_errors(loaded), self._lock:
             loaded.file.reseal(key)
             self._key = key
 
@@ -171,27 +171,27 @@ class Access:
             loaded.file.tidy()
 
     def _scrub_later(self) -> None:
-        if self._unscrubbed and self._scrubbing is None and not self._closed:
+        if self._needs_scrub and self._scrubbing is None and not self._closed:
             wait = min(max(SCRUB_SECONDS, SCRUB_SHARE * self._scrub_took), LONGEST_SCRUB_WAIT)
             self._scrubbing = asyncio.get_running_loop().call_later(wait, self._begin_scrub)
 
     def _begin_scrub(self) -> None:
         self._scrubbing = asyncio.get_running_loop().run_in_executor(self._writer, self._scrub)
-        self._scrubbing.add_done_callback(self._scrubbed)
+        self._scrubbing.add_done_callback(self._finish_scrub)
 
-    def _scrubbed(self, _done: asyncio.Future[None]) -> None:
+    def _finish_scrub(self, _done: asyncio.Future[None]) -> None:
         self._scrubbing = None
         self._scrub_later()
 
     def _scrub(self) -> None:
         """Overwrite deleted content; a failure is retried."""
         loaded = self._loaded
-        if loaded is None or not self._unscrubbed:
+        if loaded is None or not self._needs_scrub:
             return
         begun = time.monotonic()
         try:
-            with self._judging(loaded):
-                self._unscrubbed, self._scrub_failed = not loaded.file.scrub(), False
+            with self._translate_errors(loaded):
+                self._needs_scrub, self._scrub_failed = not loaded.file.scrub(), False
         except (_Broken, IndexFailed) as error:
             if not self._scrub_failed:
                 _log.warning("index_scrub_failed", file=self._name, reason=str(error))
@@ -206,55 +206,55 @@ class Access:
             self._forget()
             raise
 
-    def _present(self) -> IndexInMemory:
+    def _ensure_loaded(self) -> IndexInMemory:
         """Return the loaded index; open the file if needed."""
         if self._loaded is None:
-            loaded = self._opened()
+            loaded = self._open_index()
             with self._lock:
                 self._loaded = loaded
         return self._loaded
 
-    def _opened(self) -> IndexInMemory:
+    def _open_index(self) -> IndexInMemory:
         file, damage = open_file(self._path, self._key)
         try:
             loaded = self._load(file)
         except _Broken as broken:
             damage = str(broken)
             file.close()
-            throw_away(self._path)
+            delete_files(self._path)
             file, _ = open_file(self._path, self._key)
             loaded = self._load(file)
         except BaseException:
             file.close()
             raise
         if damage:
-            self._say(damage)
+            self._note_rebuild(damage)
         return loaded
 
     def _load(self, file: IndexFile) -> IndexInMemory:
-        with self._judging(None):
+        with self._translate_errors(None):
             loaded = IndexInMemory(file)
-            self._unscrubbed = file.unscrubbed()
+            self._needs_scrub = file.needs_scrub()
             return loaded
 
     def _renew(self, broken: _Broken) -> None:
         """Rebuild the index, unless that was done since it was found broken."""
         if broken.loaded is not None and self._loaded is broken.loaded:
             self._clear_away()
-            self._say(str(broken))
-        self._present()
+            self._note_rebuild(str(broken))
+        self._ensure_loaded()
 
     def _clear(self) -> None:
-        self._present()
+        self._ensure_loaded()
         self._clear_away()
-        self._present()
+        self._ensure_loaded()
 
     def _clear_away(self) -> None:
         with self._lock:
             self._forget()
-            throw_away(self._path)
+            delete_files(self._path)
 
-    def _let_go(self) -> None:
+    def _close_file(self) -> None:
         self._scrub()
         with self._lock:
             self._forget()
@@ -264,18 +264,18 @@ class Access:
         if loaded is not None:
             loaded.close()
 
-    def _say(self, reason: str) -> None:
+    def _note_rebuild(self, reason: str) -> None:
         self.rebuilt += 1
         _log.warning("index_rebuilt", file=self._name, reason=reason)
 
     @contextlib.contextmanager
-    def _judging(self, loaded: IndexInMemory | None) -> Iterator[None]:
+    def _translate_errors(self, loaded: IndexInMemory | None) -> Iterator[None]:
         try:
             yield
         except (DamagedIndex, msgspec.DecodeError) as damage:
             raise _Broken(loaded, str(damage)) from damage
         except ERRORS as error:
-            verdict = classified(error, self._name)
+            verdict = index_error(error, self._name)
             raise (_Broken(loaded, str(verdict)) if isinstance(verdict, DamagedIndex) else verdict) from error
         except (UnicodeError, OverflowError) as error:
             raise IndexFailed(f"the index {self._name} cannot store an entry: {error}") from error

@@ -89,7 +89,7 @@ def scores(words: Sequence[Postings], rows: Rows, scope: NDArray[np.bool_]) -> S
 def _counts(
     word: Postings, rows: Rows, depends: NDArray[np.float32], counts: NDArray[np.float32]
 ) -> NDArray[np.float32]:
-    """Return how often the word occurs in each entry, weighted by column. An entry is the neighbour of one on each
+    """Return the occurrences of the word in each entry, weighted by column. An entry is the neighbour of one on each
     side, so no key occurs twice in one of these additions, except 0, which is no entry."""
     counts[word.text] = TEXT * word.text_counts
     counts[word.about] += ABOUT * word.about_counts

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
 
 QUESTION_MARKS = "?？؟"
-"""Of Latin, Chinese and Arabic scripts and those derived from them."""
+"""Marks of Latin, Chinese and Arabic scripts and those derived from them."""
 
 _FIRST = 1024
 _CODED = ("agent", "user", "project", "type", "source", "subject")
@@ -58,7 +58,7 @@ class Rows:
         self.author, self.group, self.part, self.time, self.order = (_numbers(_FIRST) for _ in range(5))
         self.before, self.after, self.text_size, self.about_size = (_numbers(_FIRST) for _ in range(4))
         # Handles of a deleted index are invalid in the one that replaces it.
-        self.given = _numbers(_FIRST) + (next(_lives) % 2**14 << 16)
+        self.generation = _numbers(_FIRST) + (next(_lives) % 2**14 << 16)
         self.alive: Mask = np.zeros(_FIRST, np.bool_)
         self.embedded: Mask = np.zeros(_FIRST, np.bool_)
         self.tokenized: Mask = np.zeros(_FIRST, np.bool_)
@@ -100,7 +100,7 @@ class Rows:
         self.time[at], self.part[at], self.order[at], self.asks[at] = columns.time, parts, orders, asking
         whose = zip(columns.agent, columns.group, strict=True)
         self.group[at] = [hash(group) if group[1] else 0 for group in whose]
-        self.author[at] = self._numbered(columns.author)
+        self.author[at] = self._numbers_of(columns.author)
         self.alive[at] = True
         self.before[at] = self.after[at] = 0
         self.end = max(self.end, int(at.max()) + 1)
@@ -140,11 +140,11 @@ class Rows:
         for name in _EMPTIED:
             getattr(self, name)[at] = 0
         self.alive[at] = self.embedded[at] = self.tokenized[at] = self.asks[at] = False
-        self.given[at] += 1
+        self.generation[at] += 1
         self._hidden = None
         self._link_neighbours(touched)
 
-    def wanted(self, filters: EntryFilter) -> Mask:
+    def filter_mask(self, filters: EntryFilter) -> Mask:
         """Return the keys up to `end` that pass, without regard to tags and sources."""
         mask = self.alive[: self.end].copy()
         for name in ("agent", "user", "project", "type"):
@@ -155,29 +155,29 @@ class Rows:
             mask &= self.time[: self.end] >= microseconds(filters.since)
         if filters.until is not None:
             mask &= self.time[: self.end] < microseconds(filters.until)
-        return self._of_changes(mask, filters)
+        return self._change_mask(mask, filters)
 
-    def _of_changes(self, mask: Mask, filters: EntryFilter) -> Mask:
+    def _change_mask(self, mask: Mask, filters: EntryFilter) -> Mask:
         if filters.subject is not ALL_SUBJECTS:
             mask &= self.subject[: self.end] == hash(filters.subject)
         if filters.changes_of:
             named = np.fromiter(map(hash, filters.changes_of), np.int64, len(filters.changes_of))
             mask &= np.isin(self.replaces[: self.end], named) | np.isin(self.retracts[: self.end], named)
         if filters.current:
-            mask[self.hidden()] = False
+            mask[self.hidden_keys()] = False
         return mask
 
-    def hidden(self) -> Keys:
+    def hidden_keys(self) -> Keys:
         """Return the keys of hidden entries, see `runtime.memory.succession`."""
         if self._hidden is None:
-            retractions, retracted = self._named(self.retracts)
-            replacing, replaced = self._named(self.replaces)
+            retractions, retracted = self._references(self.retracts)
+            replacing, replaced = self._references(self.replaces)
             replaced = replaced[~np.isin(replacing, retracted)]
             hidden = np.unique(np.concatenate((retractions, retracted, replaced)))
             self._hidden = hidden[hidden > 0]
         return self._hidden
 
-    def _named(self, column: Keys) -> tuple[Keys, Keys]:
+    def _references(self, column: Keys) -> tuple[Keys, Keys]:
         """Return the keys that name another entry in this column, and the keys of those entries; 0 where that is
         missing or belongs to another agent, user or subject."""
         naming = np.flatnonzero(column[: self.end])
@@ -201,7 +201,7 @@ class Rows:
 
     def handles(self, keys: Keys) -> Keys:
         """Return the handles of these keys for callers: another number whenever a key is reused; 0 stays 0."""
-        return np.where(keys > 0, keys | (self.given[keys] << _HANDLE), 0)
+        return np.where(keys > 0, keys | (self.generation[keys] << _HANDLE), 0)
 
     def keys(self, handles: Keys) -> Keys:
         """Return the keys of these handles, 0 if the entry is gone."""
@@ -214,7 +214,7 @@ class Rows:
         keys = np.flatnonzero(mask)
         return keys[np.lexsort((keys, -self.time[keys]))[:limit]]
 
-    def _numbered(self, authors: Sequence[str | None]) -> list[int]:
+    def _numbers_of(self, authors: Sequence[str | None]) -> list[int]:
         known = self._author_numbers
         for author in set(authors) - known.keys():
             assert author is not None
@@ -227,7 +227,7 @@ class Rows:
         if key < room:
             return
         more = max(2 * room, key + 1) - room
-        self.given = np.concatenate((self.given, np.full(more, self.given[0])))
+        self.generation = np.concatenate((self.generation, np.full(more, self.generation[0])))
         for name in (*_EMPTIED, "alive", "embedded", "tokenized", "asks"):
             column = getattr(self, name)
             setattr(self, name, np.concatenate((column, np.zeros(more, column.dtype))))

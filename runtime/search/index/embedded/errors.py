@@ -23,7 +23,7 @@ _HINTS = {
 }
 
 
-def classified(error: Exception, name: str) -> DamagedIndex | IndexFailed:
+def index_error(error: Exception, name: str) -> DamagedIndex | IndexFailed:
     """Return the error to raise instead of SQLite's; `name` is the file or "in memory"."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
     kind = code & 0xFF
@@ -35,7 +35,7 @@ def classified(error: Exception, name: str) -> DamagedIndex | IndexFailed:
     )
 
 
-def os_failed(error: OSError, name: str) -> IndexFailed:
+def file_error(error: OSError, name: str) -> IndexFailed:
     """Return the error to raise instead of an OSError."""
     reason = (error.strerror or "it cannot be opened").lower()
     return IndexFailed(

@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import numpy as np
 
 from runtime.search.entry import EntryFilter, IndexEntry
@@ -21,7 +20,7 @@ from runtime.search.index.embedded.sign_bits import CHOSEN, SignBits
 from runtime.search.index.embedded.sqlcipher import ERRORS
 from runtime.search.index.embedded.token_bits import TokenBits
 from runtime.search.index.embedded.tokenizer import Occurrences, Tokenizer, keys_of
-from runtime.search.index.embedded.writes import Delta
+from runtime.search.index.embedded.writes import Delta, json_list
 from runtime.search.index.index import WHOLE_ID, IndexStats, Neighbours, PendingEntry, ScoredEntries, WordMatches
 
 if TYPE_CHECKING:
@@ -78,7 +77,7 @@ class IndexInMemory:
         self.rows.link_all_neighbours()
         counted = 0
         for sizes in _chunks(connection.execute("SELECT id, sz FROM words_docsize ORDER BY id")):
-            self._alive([key for key, _ in sizes], "words")
+            self._check_alive([key for key, _ in sizes], "words")
             self._measure(sizes)
             counted += len(sizes)
         if counted != np.count_nonzero(self.rows.alive):
@@ -88,19 +87,19 @@ class IndexInMemory:
         self.dimension: int | None = meta.get("dimension")
         self.matrix: Matrix | SignBits | None = None
         for chunk in _chunks(connection.execute(_VECTORS)):
-            self._alive([key for key, _ in chunk], "vectors")
+            self._check_alive([key for key, _ in chunk], "vectors")
             self.embed(*self._vectors(chunk), self.model)
         self.token_bits: str | None = meta.get("token_bits")
         self._tokens = TokenBits()
         for chunk in _chunks(connection.execute("SELECT key FROM tokens ORDER BY key")):
             tokenized = [key for (key,) in chunk]
-            self._alive(tokenized, "token bits")
+            self._check_alive(tokenized, "token bits")
             self.rows.tokenized[tokenized] = True
 
     def apply(self, delta: Delta) -> None:
         """Apply the changes of a transaction in memory."""
         delta.apply(self.rows)
-        self._tokens.changed([*delta.removed, *delta.unembedded])
+        self._tokens.forget([*delta.removed, *delta.unembedded])
         self._retag(delta)
         self._measure(delta.sizes)
         self.occurrences.change(delta.removed, delta.written)
@@ -126,7 +125,7 @@ class IndexInMemory:
             self.forget_tokens()
             self.token_bits = version
         self.rows.tokenized[keys] = True
-        self._tokens.changed(keys.tolist())
+        self._tokens.forget(keys.tolist())
 
     def forget_vectors(self) -> None:
         """Remove all vectors, and all token bits."""
@@ -140,7 +139,7 @@ class IndexInMemory:
         self.rows.tokenized[:] = False
         self._tokens = TokenBits()
 
-    def others_than(self, model: str, dimension: int | None) -> bool:
+    def has_other_vectors(self, model: str, dimension: int | None) -> bool:
         """True if the vectors are of another model, or of another dimension if that is given."""
         return self.model is not None and (self.model != model or dimension not in {None, self.dimension})
 
@@ -149,10 +148,11 @@ class IndexInMemory:
         rows = self.rows
         phrases = self.tokenizer.phrases(words)
         places = [self.occurrences.postings(phrase, self.file.reading) for phrase in phrases]
-        sums = scores(places, rows, rows.wanted(EntryFilter(agent=wanted.agent, user=wanted.user)))
-        keys = np.flatnonzero((sums.scores > 0) & self.wanted(wanted))
+        sums = scores(places, rows, rows.filter_mask(EntryFilter(agent=wanted.agent, user=wanted.user)))
+        keys = np.flatnonzero((sums.scores > 0) & self.filter_mask(wanted))
         keys, found = best(keys, sums.scores[keys], limit)
-        return WordMatches(rows.handles(keys), found, sums.shares[keys], self.tokenizer.spread(sums.weights, words))
+        weights = self.tokenizer.word_weights(sums.weights, words)
+        return WordMatches(rows.handles(keys), found, sums.shares[keys], weights)
 
     def nearest(
         self, vector: NDArray[np.float32], wanted: EntryFilter, limit: int, also: NDArray[np.int64] | None = None
@@ -161,14 +161,14 @@ class IndexInMemory:
         query = unit(np.asarray(vector, np.float32)[None], self.dimension)[0]
         if self.matrix is None:
             return self._best(np.zeros(0, np.int64), np.zeros(0, np.float32), limit)
-        mask = self.wanted(wanted) & self.rows.embedded[: self.rows.end]
+        mask = self.filter_mask(wanted) & self.rows.embedded[: self.rows.end]
         keys = np.flatnonzero(mask)
         if isinstance(self.matrix, SignBits):
             keys = self.matrix.nearest(query, keys, max(CHOSEN, 2 * limit))
             if also is not None:
                 named = self.rows.keys(also)
                 keys = np.union1d(keys, named[mask[named]])
-            keys, vectors = self._stored(keys)
+            keys, vectors = self._vectors_in_file(keys)
             similarities = vectors @ query
         else:
             similarities = self.matrix.similarities(query, keys)
@@ -206,9 +206,9 @@ class IndexInMemory:
         self, wanted: EntryFilter, limit: int, before: tuple[datetime, str] | None, begins: str
     ) -> Sequence[IndexEntry]:
         """See `Index.newest`."""
-        mask = self.wanted(wanted)
+        mask = self.filter_mask(wanted)
         if begins:
-            mask &= self._beginning(begins)
+            mask &= self._prefix_mask(begins)
         keys = np.flatnonzero(mask)
         time = self.rows.time
         tied = np.zeros(0, np.int64)
@@ -227,7 +227,7 @@ class IndexInMemory:
 
     def authors(self, wanted: EntryFilter) -> list[str]:
         """See `Index.authors`."""
-        counts = np.bincount(self.rows.author[: self.rows.end][self.wanted(wanted)], minlength=1)
+        counts = np.bincount(self.rows.author[: self.rows.end][self.filter_mask(wanted)], minlength=1)
         return sorted(self.rows.authors[number - 1] for number in np.flatnonzero(counts).tolist() if number)
 
     def pending(self, limit: int, version: str | None) -> list[PendingEntry]:
@@ -239,7 +239,7 @@ class IndexInMemory:
             tokenized = rows.tokenized[: rows.end] & (self.token_bits == version)
             keys += rows.newest(alive & embedded & ~tokenized, limit - len(keys)).tolist()
         sql = "SELECT key, id, hash, text FROM entries WHERE key IN (SELECT value FROM json_each(?))"
-        found = {key: PendingEntry(*rest) for key, *rest in self.file.reading.execute(sql, (_listed(keys),))}
+        found = {key: PendingEntry(*rest) for key, *rest in self.file.reading.execute(sql, (json_list(keys),))}
         return [found[key] for key in keys]
 
     def parts(self, agent: str | None, names: Collection[str] | None) -> dict[str, str]:
@@ -247,14 +247,14 @@ class IndexInMemory:
         sql = "SELECT name, revision FROM parts"
         if names is not None:
             sql += " WHERE name IN (SELECT value FROM json_each(?))"
-            return dict(self.file.reading.execute(sql, (msgspec.json.encode(sorted(names)).decode(),)))
+            return dict(self.file.reading.execute(sql, (json_list(sorted(names)),)))
         if agent is None:
             return dict(self.file.reading.execute(sql))
         return dict(self.file.reading.execute(f"{sql} WHERE agent = ?", (agent,)))
 
     def stats(self, wanted: EntryFilter, version: str | None) -> IndexStats:
         """See `Index.stats`; `version`: of token bits, the one in use."""
-        mask = self.wanted(wanted)
+        mask = self.filter_mask(wanted)
         embedded = int(np.count_nonzero(mask & self.rows.embedded[: self.rows.end]))
         tokenized = 0
         if version is not None and version == self.token_bits:
@@ -262,16 +262,16 @@ class IndexInMemory:
         model, dimension = (self.model, self.dimension) if embedded else (None, None)
         return IndexStats(int(np.count_nonzero(mask)), embedded, model, dimension, self.file.bytes(), tokenized)
 
-    def wanted(self, wanted: EntryFilter) -> NDArray[np.bool_]:
+    def filter_mask(self, wanted: EntryFilter) -> NDArray[np.bool_]:
         """Return the keys that pass."""
-        mask = self.rows.wanted(wanted)
+        mask = self.rows.filter_mask(wanted)
         if wanted.source is not None:
-            others = self._listed("SELECT group_concat(key) FROM other_sources WHERE source = ?", wanted.source)
+            others = self._key_mask("SELECT group_concat(key) FROM other_sources WHERE source = ?", wanted.source)
             mask &= (self.rows.source[: self.rows.end] == hash(wanted.source)) | others
         if wanted.tags_any:
-            mask &= np.logical_or.reduce([self._tagged(tag) for tag in wanted.tags_any])
+            mask &= np.logical_or.reduce([self._tag_mask(tag) for tag in wanted.tags_any])
         for tag in wanted.tags_all:
-            mask &= self._tagged(tag)
+            mask &= self._tag_mask(tag)
         return mask
 
     def close(self) -> None:
@@ -286,11 +286,11 @@ class IndexInMemory:
         vectors = np.frombuffer(b"".join([vector for _, vector in rows]), np.float32)
         return np.array([key for key, _ in rows], np.int64), vectors.reshape(-1, self.dimension)
 
-    def _stored(self, keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    def _vectors_in_file(self, keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Return these keys, ascending, and their vectors in the file; without those that another process has deleted
         or replaced by vectors of another dimension since."""
         assert self.dimension is not None
-        given = _listed(keys.tolist()), 4 * self.dimension
+        given = json_list(keys.tolist()), 4 * self.dimension
         return self._vectors(self.file.reading.execute(_SOME_VECTORS, given).fetchall())
 
     def _signs(self, matrix: Matrix) -> SignBits:
@@ -303,28 +303,28 @@ class IndexInMemory:
         return signs
 
     def _entries(self, keys: Sequence[int]) -> dict[int, IndexEntry]:
-        rows = self.file.reading.execute(_ENTRIES, (_listed(keys),))
+        rows = self.file.reading.execute(_ENTRIES, (json_list(keys),))
         return {key: entry_of(row, part) for key, part, *row in rows}
 
     def ids(self, keys: Sequence[int]) -> dict[int, str]:
         """Return the ids of the entries under these keys."""
         sql = "SELECT key, id FROM entries WHERE key IN (SELECT value FROM json_each(?))"
-        return dict(self.file.reading.execute(sql, (_listed(keys),)))
+        return dict(self.file.reading.execute(sql, (json_list(keys),)))
 
-    def _beginning(self, begins: str) -> NDArray[np.bool_]:
+    def _prefix_mask(self, begins: str) -> NDArray[np.bool_]:
         """Return the keys whose id begins with this text."""
         if len(begins) == WHOLE_ID:
             mask = np.zeros(self.rows.end, np.bool_)
             mask[self.rows.of_ids([begins])] = True
             return mask
-        return self._listed("SELECT group_concat(key) FROM entries WHERE substr(id, 1, ?) = ?", len(begins), begins)
+        return self._key_mask("SELECT group_concat(key) FROM entries WHERE substr(id, 1, ?) = ?", len(begins), begins)
 
-    def _tagged(self, tag: str) -> NDArray[np.bool_]:
+    def _tag_mask(self, tag: str) -> NDArray[np.bool_]:
         # A search asks several times.
         if tag not in self._of_tags:
             if len(self._of_tags) >= _TAGS:
                 del self._of_tags[next(iter(self._of_tags))]
-            mask = self._listed("SELECT group_concat(key) FROM tags WHERE tag = ?", tag)
+            mask = self._key_mask("SELECT group_concat(key) FROM tags WHERE tag = ?", tag)
             self._of_tags[tag] = np.flatnonzero(mask)
         mask = np.zeros(self.rows.end, np.bool_)
         mask[self._of_tags[tag]] = True
@@ -339,7 +339,7 @@ class IndexInMemory:
             now = [key for key, (_, content, _) in zip(delta.keys, delta.fresh, strict=True) if tag in content.tags]
             self._of_tags[tag] = np.union1d(keys[~np.isin(keys, touched)], np.array(now, np.int64))
 
-    def _listed(self, sql: str, *values: str | int) -> NDArray[np.bool_]:
+    def _key_mask(self, sql: str, *values: str | int) -> NDArray[np.bool_]:
         """Return the keys in one list of the file."""
         mask = np.zeros(self.rows.end, np.bool_)
         mask[keys_of(self.file.reading.execute(sql, values).fetchone()[0])] = True
@@ -354,13 +354,9 @@ class IndexInMemory:
             keys, counts = zip(*sizes, strict=True)
             self.rows.measure(keys, *_word_counts(counts))
 
-    def _alive(self, keys: list[int], what: str) -> None:
+    def _check_alive(self, keys: list[int], what: str) -> None:
         if keys[0] < 1 or keys[-1] >= self.rows.end or not self.rows.alive[keys].all():
             raise DamagedIndex(f"there are {what} without an entry")
-
-
-def _listed(keys: Sequence[int]) -> str:
-    return msgspec.json.encode(keys).decode()
 
 
 def _word_counts(sizes: Sequence[bytes]) -> tuple[Sequence[int], Sequence[int]]:

@@ -90,7 +90,7 @@ class EmbeddedIndex(Index):
     async def use_model(self, model: str | None, dimension: int | None, token_bits: str | None = None) -> None:
         self._model, self._dimension = model, dimension
 
-        if model is not None and await self._access.read(lambda loaded: loaded.others_than(model, dimension)):
+        if model is not None and await self._access.read(lambda loaded: loaded.has_other_vectors(model, dimension)):
             await self._forget(writes.forget_vectors, IndexInMemory.forget_vectors)
         self._token_bits = version = None if model is None else token_bits
         if version is not None and await self._access.read(lambda loaded: loaded.token_bits not in {None, version}):
@@ -156,16 +156,16 @@ class EmbeddedIndex(Index):
         return await self._access.read(lambda loaded: loaded.newest(wanted, limit, before, begins))
 
     async def authors(self, wanted: EntryFilter) -> Sequence[str]:
-        return await self._in_memory(wanted)(lambda loaded: loaded.authors(wanted))
+        return await self._read_function(wanted)(lambda loaded: loaded.authors(wanted))
 
     async def stats(self, wanted: EntryFilter = EVERY_ENTRY) -> IndexStats:
         version = self._token_bits
-        return await self._in_memory(wanted)(lambda loaded: loaded.stats(wanted, version))
+        return await self._read_function(wanted)(lambda loaded: loaded.stats(wanted, version))
 
     async def close(self) -> None:
         await self._access.close()
 
-    def _in_memory(self, wanted: EntryFilter) -> Callable[[Callable[[IndexInMemory], T]], Awaitable[T]]:
-        """Return how to read what needs only the memory, unless the file has to say which entries are wanted."""
+    def _read_function(self, wanted: EntryFilter) -> Callable[[Callable[[IndexInMemory], T]], Awaitable[T]]:
+        """Return the function for reads of the memory alone, or also of the file if the filter needs it."""
         in_file = wanted.tags_any or wanted.tags_all or wanted.source is not None
         return self._access.read if in_file else self._access.glance

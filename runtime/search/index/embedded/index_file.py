@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from runtime.search.index.embedded import schema
-from runtime.search.index.embedded.errors import DamagedIndex, classified, os_failed
+from runtime.search.index.embedded.errors import DamagedIndex, file_error, index_error
 from runtime.search.index.embedded.sqlcipher import ERRORS, change_key, connect
 
 _BUSY_SECONDS = 10
@@ -45,7 +45,7 @@ class IndexFile:
             self.close()
             if key is not None and getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_NOTADB:
                 raise DamagedIndex("it is sealed with another key, or damaged") from error
-            raise classified(error, self.name) from error
+            raise index_error(error, self.name) from error
         except BaseException:
             self.close()
             raise
@@ -76,7 +76,7 @@ class IndexFile:
             if _size(Path(f"{self.path}-wal")) > _LONGEST_LOG:
                 self.writing.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
-    def unscrubbed(self) -> bool:
+    def needs_scrub(self) -> bool:
         """True if deleted content may still be in the file or its log."""
         if self.path is None:
             return False
@@ -92,7 +92,7 @@ class IndexFile:
         schema.merge_words(self.writing)
         if self._key is None:
             self.writing.execute("VACUUM")
-        schema.scrubbed(self.writing)
+        schema.mark_scrubbed(self.writing)
         self._old_log = True
         busy, _, _ = self.writing.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         self._old_log = bool(busy)
@@ -157,11 +157,11 @@ def open_file(path: Path | None, key: bytes | None = None) -> tuple[IndexFile, s
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     except OSError as error:
-        raise os_failed(error, str(path)) from error
+        raise file_error(error, str(path)) from error
     try:
         return IndexFile(path, key), None
     except DamagedIndex as damage:
-        throw_away(path)
+        delete_files(path)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         return IndexFile(path, key), str(damage)
 
@@ -193,7 +193,7 @@ def _size(path: Path) -> int:
         return 0
 
 
-def throw_away(path: Path | None) -> None:
+def delete_files(path: Path | None) -> None:
     """Delete a closed file, with the files that SQLite keeps beside it. Raises IndexFailed."""
     if path is None:
         return
@@ -201,4 +201,4 @@ def throw_away(path: Path | None) -> None:
         for suffix in ("", *_ASIDE):
             Path(f"{path}{suffix}").unlink(missing_ok=True)
     except OSError as error:
-        raise os_failed(error, str(path)) from error
+        raise file_error(error, str(path)) from error

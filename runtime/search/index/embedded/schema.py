@@ -1,4 +1,4 @@
-"""The tables of an embedded index, and how an entry becomes a row."""
+"""The tables of an embedded index, and the rows of its entries."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ ID, HASH, ABOUT, TEXT, CONTENT, PART, POSITION = range(len(COLUMNS))
 
 
 class Content(NamedTuple):
-    """What an entry has besides its text, with its time in microseconds: one column, in MessagePack. Filters work in
-    memory, and a column of its own costs more to write than its content."""
+    """The content of an entry besides its text, with its time in microseconds: one column, in MessagePack. Filters work
+    in memory, and a column of its own costs more to write than its content."""
 
     agent: str
     user: str
@@ -102,12 +102,11 @@ class Content(NamedTuple):
 Position = tuple[int | None, int, str]
 """Its line, its order and the rest, as one column, too."""
 
-packed = msgspec.msgpack.Encoder().encode
+pack = msgspec.msgpack.Encoder().encode
 decode_content = msgspec.msgpack.Decoder(Content).decode
 """Decode the column `content`. Raises msgspec.DecodeError."""
 decode_position = msgspec.msgpack.Decoder(Position).decode
 """Decode the column `position`. Raises msgspec.DecodeError."""
-
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -133,8 +132,8 @@ def content_of(entry: IndexEntry) -> Content:
 
 def row_of(entry: IndexEntry, content: Content, part: int) -> StoredRow:
     """Return the row of an entry in the part with that key."""
-    position = packed((entry.line, entry.order, entry.rest))
-    return entry.id, entry.hash, about(entry.author, entry.time), entry.text, packed(content), part, position
+    position = pack((entry.line, entry.order, entry.rest))
+    return entry.id, entry.hash, about(entry.author, entry.time), entry.text, pack(content), part, position
 
 
 def entry_of(row: Sequence[Any], part: str) -> IndexEntry:
@@ -173,7 +172,7 @@ def merge_words(connection: sqlite3.Connection) -> None:
     connection.execute("INSERT INTO words (words) VALUES ('optimize')")
 
 
-def scrubbed(connection: sqlite3.Connection) -> None:
+def mark_scrubbed(connection: sqlite3.Connection) -> None:
     """Note that no deleted content is left in the file."""
     connection.execute("DELETE FROM meta WHERE name = 'unscrubbed'")
 

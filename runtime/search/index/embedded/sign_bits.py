@@ -45,7 +45,7 @@ class SignBits:
             grown = np.zeros((len(self._words), max(2 * room, last + 1)), np.uint64)
             grown[:, :room] = self._words
             self._words = grown
-        self._words[:, keys] = self._packed(vectors)
+        self._words[:, keys] = self._bits_of(vectors)
 
     def nearest(self, vector: Vector, keys: Keys, count: int) -> Keys:
         """Return about the nearest `count` rows of these keys to `vector`, in any order; keys are ascending."""
@@ -62,7 +62,7 @@ class SignBits:
         first, end = int(keys[0]), int(keys[-1]) + 1
         dense = len(keys) >= _DENSE * (end - first)
         differences = np.zeros(end - first if dense else len(keys), np.uint16)
-        for words, (signs,) in zip(self._words, self._packed(vector[None]), strict=True):
+        for words, (signs,) in zip(self._words, self._bits_of(vector[None]), strict=True):
             differences += np.bitwise_count((words[first:end] if dense else words[keys]) ^ signs)
         return differences[keys - first] if dense else differences
 
@@ -76,7 +76,7 @@ class SignBits:
             products[begin : begin + _AT_ONCE] = bits.astype(np.float32) @ vector
         return products
 
-    def _packed(self, vectors: Vector) -> Words:
+    def _bits_of(self, vectors: Vector) -> Words:
         """Return the bits of these vectors, a column for each."""
         packed = np.zeros((len(vectors), 8 * len(self._words)), np.uint8)
         packed[:, : -(-self.dimension // 8)] = np.packbits(vectors > 0, axis=1)

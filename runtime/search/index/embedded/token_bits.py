@@ -6,10 +6,10 @@ import sqlite3
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 
-import msgspec
+from runtime.search.index.embedded.writes import json_list
 
 _KEPT_BYTES = 32 * 1024 * 1024
-"""Of about 10,000 long texts or 25,000 messages."""
+"""The bits of about 10,000 long texts or 25,000 messages."""
 _OVERHEAD = 150  # bytes of memory for an entry besides its bits
 
 
@@ -26,7 +26,7 @@ class TokenBits:
         missing = [key for key in keys if key and key not in kept]
         if missing:
             sql = "SELECT key, bits FROM tokens WHERE key IN (SELECT value FROM json_each(?))"
-            found = connection.execute(sql, (msgspec.json.encode(missing).decode(),)).fetchall()
+            found = connection.execute(sql, (json_list(missing),)).fetchall()
             kept.update(found)
             self._bytes += sum(len(bits) + _OVERHEAD for _, bits in found)
         given = []
@@ -38,7 +38,7 @@ class TokenBits:
             self._bytes -= len(kept.popitem(last=False)[1]) + _OVERHEAD
         return given
 
-    def changed(self, keys: Iterable[int]) -> None:
+    def forget(self, keys: Iterable[int]) -> None:
         """Forget the bits of these entries, which were changed or deleted."""
         for key in self._kept.keys() & set(keys):
             self._bytes -= len(self._kept.pop(key)) + _OVERHEAD

@@ -48,7 +48,7 @@ class Tokenizer:
             self._known.popitem(last=False)
         return [phrase for phrase in found if phrase]
 
-    def spread(self, weights: Sequence[float], words: Sequence[str]) -> dict[str, float]:
+    def word_weights(self, weights: Sequence[float], words: Sequence[str]) -> dict[str, float]:
         """Return the weight of each of these words that has a phrase; `weights`: of `phrases(words)`, in order."""
         of_phrases = dict(zip(self.phrases(words), weights, strict=True))
         phrases = {word: self._known.get(word[:_LONGEST_WORD], ()) for word in words}
@@ -108,9 +108,9 @@ class Occurrences:
         if phrase in self._kept:
             found, known = self._kept.pop(phrase)
             self._numbers -= found.weight
-            found = self._corrected(found, phrase, self._changes[known:])
+            found = self._corrected_postings(found, phrase, self._changes[known:])
         else:
-            found = _single(phrase[0], connection) if len(phrase) == 1 else _row(phrase, connection)
+            found = _word_postings(phrase[0], connection) if len(phrase) == 1 else _phrase_postings(phrase, connection)
         self._kept[phrase] = found, len(self._changes)
         self._numbers += found.weight
         while self._numbers > _KEPT_NUMBERS and len(self._kept) > 1:
@@ -118,7 +118,7 @@ class Occurrences:
             self._numbers -= oldest.weight
         return found
 
-    def _corrected(self, found: Postings, phrase: Phrase, changes: Sequence[WrittenEntry]) -> Postings:
+    def _corrected_postings(self, found: Postings, phrase: Phrase, changes: Sequence[WrittenEntry]) -> Postings:
         if not changes:
             return found
         latest = {key: (text, about) for key, text, about in changes}
@@ -130,19 +130,19 @@ class Occurrences:
             for column in (0, 1)
         )
         return Postings(
-            *_replaced(found.text, found.text_counts, keys, text),
-            *_replaced(found.about, found.about_counts, keys, about),
+            *_replace_counts(found.text, found.text_counts, keys, text),
+            *_replace_counts(found.about, found.about_counts, keys, about),
         )
 
 
 def _count(phrase: Phrase, words: Phrase) -> int:
-    """Return how often the phrase occurs in these words."""
+    """Return the number of times that the phrase occurs in these words."""
     if len(phrase) == 1:
         return words.count(phrase[0])
     return sum(words[at : at + len(phrase)] == phrase for at in range(len(words) - len(phrase) + 1))
 
 
-def _replaced(
+def _replace_counts(
     keys: NDArray[np.int64], counts: NDArray[np.float32], changed: NDArray[np.int64], new: NDArray[np.float32]
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """Return ascending keys and their counts with other counts for the changed keys, which are ascending too; a key
@@ -155,37 +155,37 @@ def _replaced(
     return np.insert(keys, at, changed), np.insert(counts, at, new)
 
 
-def _single(term: str, connection: sqlite3.Connection) -> Postings:
+def _word_postings(term: str, connection: sqlite3.Connection) -> Postings:
     # Keys are joined in SQLite and parsed by numpy: several times faster than one row per key in Python.
     sql = "SELECT group_concat(iif(col = 'text', doc, -doc)) FROM occurrences WHERE term IN (?, ?)"
-    places = keys_of(connection.execute(sql, _both(term)).fetchone()[0])
-    return _counted(places[places > 0], -places[places < 0])
+    places = keys_of(connection.execute(sql, _spelling_pair(term)).fetchone()[0])
+    return _postings_of(places[places > 0], -places[places < 0])
 
 
-def _row(phrase: Phrase, connection: sqlite3.Connection) -> Postings:
-    """Return positions as numbers, with the key in the high bits and the word's number in its text in the low ones:
-    consecutive words have consecutive positions."""
+def _phrase_postings(phrase: Phrase, connection: sqlite3.Connection) -> Postings:
+    """Return the occurrences of consecutive words. Positions are numbers with the key in the high bits and the word's
+    number in its text in the low ones: consecutive words have consecutive positions."""
     sql = (
         "SELECT group_concat(iif(col = 'text', doc, -doc)), group_concat(offset) FROM occurrences WHERE term IN (?, ?)"
     )
     texts = abouts = np.zeros(0, np.int64)
     for number, term in enumerate(phrase):
-        keys, offsets = (keys_of(column) for column in connection.execute(sql, _both(term)).fetchone())
+        keys, offsets = (keys_of(column) for column in connection.execute(sql, _spelling_pair(term)).fetchone())
         starts = (np.abs(keys) << _PLACE) + offsets - number
         text, about = starts[keys > 0], starts[keys < 0]
         texts = np.intersect1d(texts, text, assume_unique=True) if number else text
         abouts = np.intersect1d(abouts, about, assume_unique=True) if number else about
         if not len(texts) and not len(abouts):
             break
-    return _counted(texts >> _PLACE, abouts >> _PLACE)
+    return _postings_of(texts >> _PLACE, abouts >> _PLACE)
 
 
-def _both(term: str) -> tuple[str, str]:
+def _spelling_pair(term: str) -> tuple[str, str]:
     found = spellings(term)
     return found[0], found[-1]
 
 
-def _counted(text: NDArray[np.int64], about: NDArray[np.int64]) -> Postings:
+def _postings_of(text: NDArray[np.int64], about: NDArray[np.int64]) -> Postings:
     text, text_counts = np.unique(text, return_counts=True)
     about, about_counts = np.unique(about, return_counts=True)
     return Postings(text, text_counts.astype(np.float32), about, about_counts.astype(np.float32))

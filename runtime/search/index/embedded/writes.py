@@ -44,7 +44,7 @@ _INDEX = "INSERT INTO words (rowid, text, about) SELECT key, text, about FROM en
 _UNINDEX = "INSERT INTO words (words, rowid, text, about) VALUES ('delete', ?, ?, ?)"
 _LISTED = "IN (SELECT value FROM json_each(?))"
 
-Kept = dict[str, tuple[int, StoredRow]]
+RowsById = dict[str, tuple[int, StoredRow]]
 """Existing rows by id, with their keys."""
 NewEntry = tuple[StoredRow, Content, int]
 """A row to write, its content, and its order."""
@@ -84,7 +84,7 @@ def put(
     """Replace the entries of the part."""
     delta = Delta()
     key = _part(connection, part, agent, revision)
-    fresh = _fresh(entries, key)
+    fresh = _new_entries(entries, key)
     there = _existing(connection, rows.of_parts([key]))
     gone = {identity: kept for identity, kept in there.items() if identity not in fresh}
     _remove(connection, list(gone.values()), delta)
@@ -100,7 +100,7 @@ def append(connection: sqlite3.Connection, rows: Rows, appended: Sequence[Append
         found = connection.execute("SELECT revision FROM parts WHERE name = ?", (part,)).fetchone()
         done.append(before == (None if found is None else found[0]))
         if done[-1]:
-            fresh |= _fresh(entries, _part(connection, part, agent, after))
+            fresh |= _new_entries(entries, _part(connection, part, agent, after))
     delta = Delta()
     _merge(connection, rows, fresh, {}, delta)
     return done, delta
@@ -108,7 +108,7 @@ def append(connection: sqlite3.Connection, rows: Rows, appended: Sequence[Append
 
 def drop(connection: sqlite3.Connection, rows: Rows, parts: Sequence[str]) -> tuple[int, Delta]:
     """Delete these parts."""
-    delta, names = Delta(), _json(parts)
+    delta, names = Delta(), json_list(parts)
     keys = [key for (key,) in connection.execute(f"SELECT key FROM parts WHERE name {_LISTED}", (names,))]  # noqa: S608
     gone = _existing(connection, rows.of_parts(keys))
     _remove(connection, list(gone.values()), delta)
@@ -139,7 +139,7 @@ def embed(
     """Store vectors of `dimension` (None: of the same one); return the keys of their entries, and the vectors with
     length 1. Raises EmbeddingMismatch."""
     found = unit([vector for _, vector in vectors], dimension)
-    places = _unchanged(connection, rows, [pending for pending, _ in vectors])
+    places = _keys_of_unchanged(connection, rows, [pending for pending, _ in vectors])
     keys, kept = np.array(list(places), np.int64), found[list(places.values())]
     if len(keys):
         connection.executemany(
@@ -155,7 +155,7 @@ def put_tokens(
     connection: sqlite3.Connection, rows: Rows, version: str, waiting: Sequence[PendingEntry], tokens: Sequence[bytes]
 ) -> NDArray[np.int64]:
     """Store the token bits of these entries, and delete those of other versions; return the keys of the entries."""
-    places = _unchanged(connection, rows, waiting)
+    places = _keys_of_unchanged(connection, rows, waiting)
     if places:
         if connection.execute("SELECT value FROM meta WHERE name = 'token_bits'").fetchone() != (version,):
             forget_tokens(connection)
@@ -165,11 +165,11 @@ def put_tokens(
     return np.array(list(places), np.int64)
 
 
-def _unchanged(connection: sqlite3.Connection, rows: Rows, waiting: Sequence[PendingEntry]) -> dict[int, int]:
+def _keys_of_unchanged(connection: sqlite3.Connection, rows: Rows, waiting: Sequence[PendingEntry]) -> dict[int, int]:
     """Return the keys of those of these entries that are still there and have not changed, each with its place in
     `waiting`. They are ascending: the newest entries come first, and rows inserted in descending order would leave
     half of each page of the file empty."""
-    keys = _json(rows.of_ids([pending.id for pending in waiting]))
+    keys = json_list(rows.of_ids([pending.id for pending in waiting]))
     sql = f"SELECT key, id, hash FROM entries WHERE key {_LISTED}"  # noqa: S608
     there = {(identity, hashed): key for key, identity, hashed in connection.execute(sql, (keys,))}
     places = {there.get((pending.id, pending.hash), 0): at for at, pending in enumerate(waiting)}
@@ -185,23 +185,23 @@ def _part(connection: sqlite3.Connection, name: str, agent: str, revision: str) 
     return int(connection.execute(sql, (name, agent, revision)).fetchall()[0][0])
 
 
-def _fresh(entries: Sequence[IndexEntry], part: int) -> dict[str, NewEntry]:
+def _new_entries(entries: Sequence[IndexEntry], part: int) -> dict[str, NewEntry]:
     return {entry.id: (row_of(entry, content := content_of(entry), part), content, entry.order) for entry in entries}
 
 
-def _found(rows: Iterable[StoredRow]) -> Kept:
+def _rows_by_id(rows: Iterable[StoredRow]) -> RowsById:
     return {row[1 + ID]: (row[0], row[1:]) for row in rows}
 
 
-def _existing(connection: sqlite3.Connection, keys: list[int]) -> Kept:
+def _existing(connection: sqlite3.Connection, keys: list[int]) -> RowsById:
     if not keys:
         return {}
-    which, values = _among(keys)
-    return _found(connection.execute(f"{_SELECT} key {which}", values))
+    which, values = _key_condition(keys)
+    return _rows_by_id(connection.execute(f"{_SELECT} key {which}", values))
 
 
 def _merge(
-    connection: sqlite3.Connection, rows: Rows, fresh: dict[str, NewEntry], there: Kept, delta: Delta
+    connection: sqlite3.Connection, rows: Rows, fresh: dict[str, NewEntry], there: RowsById, delta: Delta
 ) -> tuple[int, int]:
     """Write entries that are new, changed or moved. Returns (changed, unchanged)."""
     unknown = fresh.keys() - there.keys()
@@ -268,7 +268,7 @@ def _index(connection: sqlite3.Connection, keys: list[int], fresh: list[NewEntry
     """Index the content of `entries` at these keys."""
     if not keys:
         return
-    which, values = _among(keys)
+    which, values = _key_condition(keys)
     connection.execute(f"{_INDEX} {which}", values)
     contents = [(key, content) for key, (_, content, _) in zip(keys, fresh, strict=True)]
     tags = sorted((tag, key) for key, one in contents for tag in set(one.tags))
@@ -279,11 +279,11 @@ def _index(connection: sqlite3.Connection, keys: list[int], fresh: list[NewEntry
     delta.written += [(key, row[TEXT], row[ABOUT]) for key, (row, _, _) in zip(keys, fresh, strict=True)]
 
 
-def _among(keys: list[int]) -> tuple[str, tuple[int | str, ...]]:
+def _key_condition(keys: list[int]) -> tuple[str, tuple[int | str, ...]]:
     """Return an SQL condition for one of these keys, and its values."""
     if keys == list(range(keys[0], keys[0] + len(keys))):
         return "BETWEEN ? AND ?", (keys[0], keys[-1])
-    return _LISTED, (_json(keys),)
+    return _LISTED, (json_list(keys),)
 
 
 def _unindex(connection: sqlite3.Connection, rows: list[tuple[int, StoredRow]]) -> None:
@@ -297,5 +297,6 @@ def _unindex(connection: sqlite3.Connection, rows: list[tuple[int, StoredRow]]) 
     connection.executemany("DELETE FROM other_sources WHERE source = ? AND key = ?", others)
 
 
-def _json(values: Sequence[str] | Sequence[int]) -> str:
+def json_list(values: Sequence[str] | Sequence[int]) -> str:
+    """Return values as a parameter of `json_each`."""
     return msgspec.json.encode(values).decode()
