@@ -13,8 +13,8 @@ import structlog
 from runtime.database.location import locate
 from runtime.errors import UsageError
 from runtime.search.errors import IndexFailed
-from runtime.search.index.postgres.errors import RebuildNeeded, failed, gone, lost
-from runtime.search.index.postgres.schema import CreatedTables, lock_of, ready
+from runtime.search.index.postgres.errors import RebuildNeeded, index_error, is_connection_lost, is_table_missing
+from runtime.search.index.postgres.schema import CreatedTables, ensure_tables, lock_of
 from runtime.search.index.postgres.text import quoted
 
 T = TypeVar("T")
@@ -51,7 +51,7 @@ class IndexConnections:
         self.shown = location.shown
         self.schema = schema
         self.seconds = seconds
-        self.made = CreatedTables((), "public")
+        self.tables = CreatedTables((), "public")
         self._dsn = location.dsn
         self._name = name
         self._size = pool
@@ -62,20 +62,20 @@ class IndexConnections:
 
     async def look(self, work: Work[T]) -> T:
         """Run `work`, a single statement that reads."""
-        return await self._tried(lambda: self._in(work, contextlib.nullcontext))
+        return await self._retry(lambda: self._run(work, contextlib.nullcontext))
 
     async def read(self, work: Work[T]) -> T:
         """Run `work`, several statements that read one consistent state, beside writers."""
-        return await self._tried(lambda: self._in(work, _reading))
+        return await self._retry(lambda: self._run(work, _read_transaction))
 
     async def write(self, work: Work[T]) -> T:
         """Run `work` in a transaction, exclusively among all daemons."""
 
-        async def locked(connection: Any) -> T:
+        async def with_lock(connection: Any) -> T:
             await connection.execute("SELECT pg_advisory_xact_lock($1)", lock_of(self.schema))
             return await work(connection)
 
-        return await self._tried(lambda: self._in(locked, _writing))
+        return await self._retry(lambda: self._run(with_lock, _write_transaction))
 
     def check(self) -> None:
         """Raise IndexFailed if it is closed."""
@@ -89,9 +89,9 @@ class IndexConnections:
         self._closed = True
         pool, self._pool = self._pool, None
         if pool is not None:
-            await _closed(pool, self.seconds)
+            await _close_pool(pool, self.seconds)
 
-    async def _tried(self, attempt: Callable[[], Awaitable[T]]) -> T:
+    async def _retry(self, attempt: Callable[[], Awaitable[T]]) -> T:
         for left in reversed(range(TRIES)):
             self.check()
             try:
@@ -103,16 +103,16 @@ class IndexConnections:
                     raise IndexFailed(
                         f"the index in {self.shown} disappears immediately after its creation: {error}"
                     ) from None
-                self._let_go(error.pool)
+                self._discard_pool(error.pool)
             except (TimeoutError, *_DRIVER_ERRORS, OSError, ValueError) as error:
-                if left and lost(error):
-                    await self._distrust()
+                if left and is_connection_lost(error):
+                    await self._expire_connections()
                     continue
-                raise failed(error, self.shown) from None
+                raise index_error(error, self.shown) from None
         raise AssertionError("the last try returns or raises")
 
-    async def _in(self, work: Work[T], transaction: Callable[[Any], Any]) -> T:
-        pool = await self._present()
+    async def _run(self, work: Work[T], transaction: Callable[[Any], Any]) -> T:
+        pool = await self._ready_pool()
         try:
             connection = await pool.acquire(timeout=self.seconds)
         except TimeoutError:
@@ -126,20 +126,20 @@ class IndexConnections:
             async with transaction(connection):
                 return await work(connection)
         except asyncpg.PostgresError as error:
-            if gone(error):
+            if is_table_missing(error):
                 raise RebuildNeeded(str(error), pool) from error
             raise
         finally:
             with contextlib.suppress(*_DRIVER_ERRORS, OSError, asyncio.TimeoutError):
                 await pool.release(connection, timeout=self.seconds)
 
-    async def _present(self) -> Any:
+    async def _ready_pool(self) -> Any:
         """Return the pool, after the tables have been created or checked."""
         if self._pool is not None:
             return self._pool
         async with self._opening:
             if self._pool is None:
-                await self._make()
+                await self._prepare()
                 self.check()
                 self._pool = await asyncpg.create_pool(
                     self._dsn,
@@ -148,11 +148,11 @@ class IndexConnections:
                     timeout=self.seconds,
                     command_timeout=self.seconds + _SLACK,
                     server_settings=self._settings(),
-                    reset=_as_it_is,
+                    reset=_skip_reset,
                 )
             return self._pool
 
-    async def _make(self) -> None:
+    async def _prepare(self) -> None:
         try:
             connection = await asyncpg.connect(self._dsn, timeout=self.seconds, command_timeout=self.seconds + _SLACK)
         except (ValueError, asyncpg.InterfaceError):
@@ -162,21 +162,21 @@ class IndexConnections:
                 hint="write postgresql://USER:PASSWORD@HOST:PORT/NAME",
             ) from None
         try:
-            self.made = await ready(connection, self.schema, self._name, self.shown)
+            self.tables = await ensure_tables(connection, self.schema, self._name, self.shown)
         finally:
             connection.terminate()
-        if self.made.dropped or (self.made.dropped is None and self._known):
-            why = self.made.dropped or "its tables were gone"
+        if self.tables.dropped or (self.tables.dropped is None and self._known):
+            why = self.tables.dropped or "its tables were gone"
             _log.warning("index_rebuilt", index=self.shown, schema=self.schema, reason=why)
         self._known = True
 
-    def _let_go(self, pool: Any) -> None:
+    def _discard_pool(self, pool: Any) -> None:
         """Have the tables checked again, unless that was done since this pool was used."""
         if self._pool is pool:
             self._pool = None
         pool.terminate()
 
-    async def _distrust(self) -> None:
+    async def _expire_connections(self) -> None:
         """Discard all connections after one was lost."""
         if self._pool is not None:
             await self._pool.expire_connections()
@@ -184,7 +184,7 @@ class IndexConnections:
     def _settings(self) -> dict[str, str]:
         return {
             "application_name": "symbiont",
-            "search_path": f"{quoted(self.schema)}, {quoted(self.made.vector_schema)}",
+            "search_path": f"{quoted(self.schema)}, {quoted(self.tables.vector_schema)}",
             "statement_timeout": str(int(self.seconds * 1000)),
             "idle_in_transaction_session_timeout": str(_IDLE_SECONDS * 1000),
             # Compiling a query takes longer than executing these.
@@ -192,19 +192,19 @@ class IndexConnections:
         }
 
 
-def _reading(connection: Any) -> Any:
+def _read_transaction(connection: Any) -> Any:
     return connection.transaction(isolation="repeatable_read", readonly=True)
 
 
-def _writing(connection: Any) -> Any:
+def _write_transaction(connection: Any) -> Any:
     return connection.transaction()
 
 
-async def _as_it_is(_connection: Any) -> None:
+async def _skip_reset(_connection: Any) -> None:
     """Skip the reset of a connection: settings and locks end with their transaction."""
 
 
-async def _closed(pool: Any, seconds: float) -> None:
+async def _close_pool(pool: Any, seconds: float) -> None:
     try:
         await asyncio.wait_for(pool.close(), seconds)
     except (TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError):

@@ -35,7 +35,7 @@ class RebuildNeeded(Exception):  # noqa: N818 - named for the decision: the tabl
         self.pool = pool
 
 
-def lost(error: BaseException) -> bool:
+def is_connection_lost(error: BaseException) -> bool:
     """True if the connection was lost or collided with another, so that a retry may succeed."""
     if isinstance(error, asyncpg.PostgresError):
         return (error.sqlstate or "").startswith((*_LOST, *_AGAIN))
@@ -44,12 +44,12 @@ def lost(error: BaseException) -> bool:
     return isinstance(error, broken) and not isinstance(error, ValueError)
 
 
-def gone(error: BaseException) -> bool:
+def is_table_missing(error: BaseException) -> bool:
     """True if one of our tables, columns or functions is missing."""
     return isinstance(error, asyncpg.PostgresError) and error.sqlstate in _GONE
 
 
-def failed(error: BaseException, shown: str) -> IndexFailed:
+def index_error(error: BaseException, shown: str) -> IndexFailed:
     """Return the error to raise; `shown` names the server and database, without a password."""
     what = f"the index in {shown}"
     if isinstance(error, (asyncio.TimeoutError, TimeoutError)):

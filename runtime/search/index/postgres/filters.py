@@ -30,9 +30,9 @@ class Where:
         self.values.append(value)
         self._conditions.append(condition.replace("?", f"${len(self.values)}"))
 
-    def wanted(self, filters: EntryFilter) -> Where:
-        """Return the conditions of a filter."""
-        self.scope(filters)
+    def add_filter(self, filters: EntryFilter) -> Where:
+        """Add the conditions of a filter; return self."""
+        self.add_scope(filters)
         for name in ("project", "type"):
             value = getattr(filters, name)
             if value is not None:
@@ -47,9 +47,9 @@ class Where:
             self.add("f.tags && ?::text[]", list(map(to_postgres, filters.tags_any)))
         if filters.tags_all:
             self.add("f.tags @> ?::text[]", list(map(to_postgres, filters.tags_all)))
-        return self._of_changes(filters)
+        return self._add_change_filter(filters)
 
-    def _of_changes(self, filters: EntryFilter) -> Where:
+    def _add_change_filter(self, filters: EntryFilter) -> Where:
         if filters.subject is None:
             self._conditions.append("f.subject IS NULL")
         elif filters.subject is not ALL_SUBJECTS:
@@ -61,8 +61,8 @@ class Where:
             self._conditions.append(_CURRENT)
         return self
 
-    def scope(self, filters: EntryFilter) -> Where:
-        """Return the conditions of the filter's agent and user."""
+    def add_scope(self, filters: EntryFilter) -> Where:
+        """Add the conditions of the filter's agent and user; return self."""
         if filters.agent is not None:
             self.add("f.agent = ?::text", to_postgres(filters.agent))
         if filters.user is not None:

@@ -27,9 +27,9 @@ from runtime.search.index.index import (
 )
 from runtime.search.index.postgres import keyword_search, queries, vector_search, writes
 from runtime.search.index.postgres.connections import IndexConnections
-from runtime.search.index.postgres.errors import failed
+from runtime.search.index.postgres.errors import index_error
 from runtime.search.index.postgres.options import PostgresOptions
-from runtime.search.index.postgres.text import stored
+from runtime.search.index.postgres.text import to_postgres_or_none
 from runtime.secrets.secret import Secret
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class PostgresIndex(Index):
     async def versions(self) -> str:
         """Return the versions of PostgreSQL and pgvector."""
         server = await self.server.look(lambda connection: connection.fetchval("SHOW server_version"))
-        return f"PostgreSQL {server}, pgvector {'.'.join(map(str, self.server.made.vector))}"
+        return f"PostgreSQL {server}, pgvector {'.'.join(map(str, self.server.tables.vector))}"
 
     async def reachable(self) -> str | None:
         await self.server.look(lambda connection: connection.execute("SELECT"))
@@ -81,11 +81,11 @@ class PostgresIndex(Index):
         return await self.server.look(lambda connection: queries.parts(connection, agent, names))
 
     async def put(self, part: str, agent: str, revision: str, entries: Sequence[IndexEntry]) -> IndexChange:
-        fresh = await self._fresh(part, entries)
+        fresh = await self._new_entries(part, entries)
         return await self.server.write(lambda connection: writes.put(connection, part, agent, revision, fresh))
 
     async def append(self, appended: Sequence[AppendedEntries]) -> list[bool]:
-        fresh = [await self._fresh(part, entries) for part, *_, entries in appended]
+        fresh = [await self._new_entries(part, entries) for part, *_, entries in appended]
 
         async def work(connection: Any) -> list[bool]:
             return [
@@ -102,9 +102,9 @@ class PostgresIndex(Index):
         await self.server.write(writes.clear)
 
     async def use_model(self, model: str | None, dimension: int | None, token_bits: str | None = None) -> None:
-        self._model, self._dimension = stored(model), dimension
+        self._model, self._dimension = to_postgres_or_none(model), dimension
         # Bits belong to the model, whatever the version is called.
-        self._token_version = None if token_bits is None else stored(f"{token_bits} of {model}")
+        self._token_version = None if token_bits is None else to_postgres_or_none(f"{token_bits} of {model}")
         if self._model is not None:
             given = self._model, dimension, self._token_version
             await self.server.write(lambda connection: writes.use_model(connection, *given))
@@ -122,7 +122,7 @@ class PostgresIndex(Index):
             return 0
         return await self.server.write(
             lambda connection: writes.embed(
-                connection, self.server.made.vector, model, self._dimension, vectors, tokens, version
+                connection, self.server.tables.vector, model, self._dimension, vectors, tokens, version
             )
         )
 
@@ -140,7 +140,7 @@ class PostgresIndex(Index):
             dimension = None if stored_model is None else int(known[queries.DIMENSION])
             if self._model not in {None, stored_model}:
                 dimension = None  # Another daemon uses another model.
-            version = self.server.made.vector
+            version = self.server.tables.vector
             return await vector_search.nearest(
                 connection, self._options, version, dimension, vector, wanted, limit, also
             )
@@ -176,16 +176,16 @@ class PostgresIndex(Index):
         self._tokenizer.close()
         self._splitter.close()
 
-    async def _fresh(self, part: str, entries: Sequence[IndexEntry]) -> dict[str, writes.NewEntry]:
+    async def _new_entries(self, part: str, entries: Sequence[IndexEntry]) -> dict[str, writes.NewEntry]:
         self.server.check()
         texts = [text for entry in entries for text in (entry.text, about(entry.author, entry.time))]
 
         def work() -> dict[str, writes.NewEntry]:
             words = self._splitter.split(texts)
-            return writes.fresh_of(entries, zip(words[::2], words[1::2], strict=True), part)
+            return writes.new_entries(entries, zip(words[::2], words[1::2], strict=True), part)
 
         try:
             async with self._splitting:
                 return await asyncio.to_thread(work)
         except UnicodeEncodeError as error:
-            raise failed(error, self.server.shown) from None
+            raise index_error(error, self.server.shown) from None

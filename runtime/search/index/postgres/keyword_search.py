@@ -50,12 +50,12 @@ async def keyword(
     if not phrases:
         return nothing
     where = Where(list(map(tsquery, phrases)), max(limit, 0))
-    scope = where.scope(wanted).sql
+    scope = where.add_scope(wanted).sql
     where = Where(*where.values)
-    sql = _SEARCH.format(scope=scope, wanted=where.wanted(wanted).sql)
+    sql = _SEARCH.format(scope=scope, wanted=where.add_filter(wanted).sql)
     rows = await connection.fetch(sql, *where.values)
     weights = rows[0][3]
-    found = nothing._replace(weights=tokenizer.spread(weights, words))
+    found = nothing._replace(weights=tokenizer.word_weights(weights, words))
     if rows[0][0] is None:
         return found
     keys, scores, shares = zip(*(row[:3] for row in rows), strict=True)

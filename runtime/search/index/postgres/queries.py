@@ -12,7 +12,7 @@ from runtime.search.entry import EntryFilter, IndexEntry
 from runtime.search.index.embedded.schema import EPOCH, microseconds
 from runtime.search.index.index import WHOLE_ID, IndexStats, Neighbours, PendingEntry
 from runtime.search.index.postgres.filters import Where
-from runtime.search.index.postgres.text import from_postgres, stored, to_postgres
+from runtime.search.index.postgres.text import from_postgres, to_postgres, to_postgres_or_none
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,7 +41,7 @@ FROM entry_facts f WHERE {where}"""
 
 
 async def meta(connection: Any) -> dict[str, str]:
-    """Return what is known of the index as a whole."""
+    """Return the properties of the index as a whole."""
     return dict(await connection.fetch("SELECT name, value FROM meta"))
 
 
@@ -51,7 +51,7 @@ async def parts(connection: Any, agent: str | None, names: Collection[str] | Non
     sql = (
         "SELECT name, revision FROM parts WHERE agent = coalesce($1, agent) AND ($2::text[] IS NULL OR name = ANY($2))"
     )
-    rows = await connection.fetch(sql, stored(agent), listed)
+    rows = await connection.fetch(sql, to_postgres_or_none(agent), listed)
     return {from_postgres(name): from_postgres(revision) for name, revision in rows}
 
 
@@ -91,7 +91,7 @@ async def newest(
     connection: Any, wanted: EntryFilter, limit: int, before: tuple[datetime, str] | None, begins: str
 ) -> list[IndexEntry]:
     """See `Index.newest`."""
-    where = Where(limit).wanted(wanted)
+    where = Where(limit).add_filter(wanted)
     if begins:
         where.add("f.id = ?::text" if len(begins) == WHOLE_ID else "starts_with(f.id, ?::text)", to_postgres(begins))
     if before is not None:
@@ -117,14 +117,14 @@ def _entry(row: Any) -> IndexEntry:
 
 async def authors(connection: Any, wanted: EntryFilter) -> list[str]:
     """See `Index.authors`."""
-    where = Where().wanted(wanted)
+    where = Where().add_filter(wanted)
     sql = f"SELECT DISTINCT author FROM entry_facts f WHERE author IS NOT NULL AND {where.sql}"  # noqa: S608
     return sorted(from_postgres(author) for (author,) in await connection.fetch(sql, *where.values))
 
 
 async def stats(connection: Any, schema: str, wanted: EntryFilter, version: str | None) -> IndexStats:
     """See `Index.stats`. `version`: of token bits, the one in use."""
-    where = Where(schema).wanted(wanted)
+    where = Where(schema).add_filter(wanted)
     entries_, embedded, tokenized, size = await connection.fetchrow(_STATS.format(where=where.sql), *where.values)
     known = await meta(connection)
     if not embedded or MODEL not in known:

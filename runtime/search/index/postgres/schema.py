@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import asyncpg
 
 from runtime.search.errors import IndexFailed
-from runtime.search.index.postgres.text import code, quoted
+from runtime.search.index.postgres.text import hash_of, quoted
 
 VERSION = "4"
 """Stored in `meta`: tables of another version are dropped and created again."""
@@ -69,22 +69,22 @@ class CreatedTables(NamedTuple):
     dropped: str | None = None
 
 
-async def ready(connection: Any, schema: str, name: str, shown: str) -> CreatedTables:
-    """Create what is missing. `name`: of the index. Raises IndexFailed, asyncpg's errors and OSError."""
+async def ensure_tables(connection: Any, schema: str, name: str, shown: str) -> CreatedTables:
+    """Create the tables that are missing. `name`: of the index. Raises IndexFailed, asyncpg's errors and OSError."""
     async with connection.transaction():
-        await connection.execute("SELECT pg_advisory_xact_lock($1)", code("symbiont index extension"))
-        version, where = await _extension(connection, shown)
+        await connection.execute("SELECT pg_advisory_xact_lock($1)", hash_of("symbiont index extension"))
+        version, where = await _ensure_extension(connection, shown)
     dropped = None
     async with connection.transaction():
         await connection.execute("SELECT pg_advisory_xact_lock($1)", lock_of(schema))
-        await _schema(connection, schema, shown)
+        await _ensure_schema(connection, schema, shown)
         # Unqualified names are in the schema; pgvector may be in any schema.
         await connection.execute(f"SET LOCAL search_path = {quoted(schema)}, {quoted(where)}")
         state = await _state(connection, schema, name, shown)
         if state != "":
             dropped = state
             if state is not None:
-                await _drop(connection, schema)
+                await _drop_tables(connection, schema)
             await connection.execute(TABLES.format(first=int(time.time() * 1000) << 8))
             await connection.executemany(
                 "INSERT INTO meta (name, value) VALUES ($1, $2)",
@@ -95,7 +95,7 @@ async def ready(connection: Any, schema: str, name: str, shown: str) -> CreatedT
 
 def lock_of(schema: str) -> int:
     """Return the advisory lock of writers to the schema."""
-    return code(f"symbiont index {schema}")
+    return hash_of(f"symbiont index {schema}")
 
 
 _EXTENSION = (
@@ -106,7 +106,7 @@ _EXTENSION = (
 _CREATE = "CREATE EXTENSION IF NOT EXISTS vector"
 
 
-async def _extension(connection: Any, shown: str) -> tuple[tuple[int, ...], str]:
+async def _ensure_extension(connection: Any, shown: str) -> tuple[tuple[int, ...], str]:
     found = await connection.fetchrow(_EXTENSION)
     if found is None:
         try:
@@ -132,7 +132,7 @@ async def _extension(connection: Any, shown: str) -> tuple[tuple[int, ...], str]
     return version, found["nspname"]
 
 
-async def _schema(connection: Any, schema: str, shown: str) -> None:
+async def _ensure_schema(connection: Any, schema: str, shown: str) -> None:
     if await connection.fetchval("SELECT 1 FROM pg_namespace WHERE nspname = $1", schema):
         return
     try:
@@ -178,7 +178,7 @@ async def _state(connection: Any, schema: str, name: str, shown: str) -> str | N
     return f"tables are missing: {', '.join(missing)}" if missing else ""
 
 
-async def _drop(connection: Any, schema: str) -> None:
+async def _drop_tables(connection: Any, schema: str) -> None:
     """Drop all our tables in a schema; the schema itself may belong to another role."""
     for kind, relkind in (("TABLE", "r"), ("SEQUENCE", "S")):
         for row in await connection.fetch(

@@ -28,7 +28,7 @@ def from_postgres(text: str) -> str:
     return text.replace("\x1a0", "\0").replace("\x1a1", "\x1a") if "\x1a" in text else text
 
 
-def stored(value: str | None) -> str | None:
+def to_postgres_or_none(value: str | None) -> str | None:
     """Return `to_postgres` of a text; None stays None."""
     return None if value is None else to_postgres(value)
 
@@ -46,15 +46,15 @@ def tsvector(text: Sequence[str], about: Sequence[str]) -> str:
                 break
             if len(positions[cut]) < _POSITIONS:
                 positions[cut].append(min(position, _LAST_POSITION))
-    return " ".join(f"{_quoted(word)}:{','.join(map(str, places))}" for word, places in positions.items())
+    return " ".join(f"{_quoted_word(word)}:{','.join(map(str, places))}" for word, places in positions.items())
 
 
 def tsquery(phrase: Iterable[str]) -> str:
     """Return a query for these words one after another, as a literal."""
-    return " <-> ".join(map(_quoted, phrase))
+    return " <-> ".join(map(_quoted_word, phrase))
 
 
-def _quoted(word: str) -> str:
+def _quoted_word(word: str) -> str:
     return "'" + word[:_LONGEST_WORD].replace("\\", "\\\\").replace("'", "''") + "'"
 
 
@@ -63,6 +63,6 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def code(text: str) -> int:
+def hash_of(text: str) -> int:
     """Return a 64-bit hash of a text, the same in every process; collisions are improbable."""
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big", signed=True)

@@ -76,26 +76,26 @@ async def nearest(
     query = unit(np.asarray(vector, np.float32)[None], dimension)[0].tolist()
     if dimension is None:
         return ScoredEntries(np.zeros(0, np.int64), np.zeros(0, np.float32))
-    where = Where(query, max(limit, 0)).wanted(wanted)
+    where = Where(query, max(limit, 0)).add_filter(wanted)
     rows: Sequence[Any] = []
     type_ = indexed_type(dimension, version)
-    if type_ is not None and not options.exact and limit > 0 and await _many(connection, wanted):
+    if type_ is not None and not options.exact and limit > 0 and await _is_large(connection, wanted):
         rows = await _by_index(connection, options, version, type_, where, limit, wanted != EntryFilter())
     if len(rows) < limit:
         rows = await connection.fetch(_EXACT.format(where=where.sql), *where.values)
-    found = _scored(rows)
+    found = _scored_entries(rows)
     if also is None or not len(also):
         return found
-    where = Where(query, np.setdiff1d(also, found.keys).tolist()).wanted(wanted)
-    others = _scored(await connection.fetch(_ALSO.format(where=where.sql), *where.values))
+    where = Where(query, np.setdiff1d(also, found.keys).tolist()).add_filter(wanted)
+    others = _scored_entries(await connection.fetch(_ALSO.format(where=where.sql), *where.values))
     order = np.lexsort((others.keys, -others.scores))
     return ScoredEntries(
         np.concatenate((found.keys, others.keys[order])), np.concatenate((found.scores, others.scores[order]))
     )
 
 
-async def _many(connection: Any, wanted: EntryFilter) -> bool:
-    where = Where().wanted(wanted)
+async def _is_large(connection: Any, wanted: EntryFilter) -> bool:
+    where = Where().add_filter(wanted)
     return bool(await connection.fetchval(_COUNT.format(where=where.sql, limit=FEW + 1), *where.values) > FEW)
 
 
@@ -108,7 +108,7 @@ async def _by_index(
     limit: int,
     filtered: bool,
 ) -> Sequence[Any]:
-    """Return what HNSW finds; fewer than `limit` if its candidates did not suffice."""
+    """Return the rows of the HNSW index; fewer than `limit` if its candidates did not suffice."""
     iterative = version >= ITERATIVE
     candidates = MOST if filtered and not iterative else min(MOST, max(options.ef_search, limit))
     settings = {"hnsw.ef_search": str(candidates), **_PLAN}
@@ -120,6 +120,6 @@ async def _by_index(
     return rows
 
 
-def _scored(rows: Sequence[Any]) -> ScoredEntries:
+def _scored_entries(rows: Sequence[Any]) -> ScoredEntries:
     keys = np.array([row[0] for row in rows], np.int64)
     return ScoredEntries(keys, -np.array([row[1] for row in rows], np.float32))

@@ -14,7 +14,7 @@ from runtime.search.index.embedded.matrix import unit
 from runtime.search.index.embedded.schema import content_of, microseconds
 from runtime.search.index.index import IndexChange, PendingEntry
 from runtime.search.index.postgres.queries import DIMENSION, MODEL, TOKEN_BITS, meta
-from runtime.search.index.postgres.text import code, stored, to_postgres, tsvector
+from runtime.search.index.postgres.text import hash_of, to_postgres, to_postgres_or_none, tsvector
 from runtime.search.index.postgres.vector_search import hnsw_of, indexed_type
 
 if TYPE_CHECKING:
@@ -81,15 +81,15 @@ class ExistingEntry(NamedTuple):
     tokenized: bool
 
 
-def fresh_of(
+def new_entries(
     entries: Iterable[IndexEntry], words: Iterable[tuple[Sequence[str], Sequence[str]]], part: str
 ) -> dict[str, NewEntry]:
     """Return the entries by stored id; of two with one id the later counts. `words`: of each text and metadata."""
-    return {to_postgres(entry.id): _fresh(entry, *each, part) for entry, each in zip(entries, words, strict=True)}
+    return {to_postgres(entry.id): _new_entry(entry, *each, part) for entry, each in zip(entries, words, strict=True)}
 
 
-def _fresh(entry: IndexEntry, text: Sequence[str], about: Sequence[str], part: str) -> NewEntry:
-    group = code(f"{entry.agent}\0{entry.group}") if entry.group else None
+def _new_entry(entry: IndexEntry, text: Sequence[str], about: Sequence[str], part: str) -> NewEntry:
+    group = hash_of(f"{entry.agent}\0{entry.group}") if entry.group else None
     content = _digest((entry.id, entry.hash, entry.text, content_of(entry)))
     position = _digest((part, entry.line, entry.order, entry.rest))
     return NewEntry(entry, content, position, group, len(text), tsvector(text, about))
@@ -114,7 +114,7 @@ async def append(
 ) -> bool:
     """Add entries to the part; False, and nothing done, if its revision is not `before`."""
     found = await connection.fetchval("SELECT revision FROM parts WHERE name = $1", to_postgres(part))
-    if stored(before) != found:
+    if to_postgres_or_none(before) != found:
         return False
     await _merge(connection, await _part(connection, part, agent, after), fresh, {}, set())
     return True
@@ -268,7 +268,7 @@ async def _write(connection: Any, part: int, keyed: Sequence[tuple[int, NewEntry
         )
         facts.append(
             {
-                **{name: stored(getattr(entry, name)) for name in _TEXTS},
+                **{name: to_postgres_or_none(getattr(entry, name)) for name in _TEXTS},
                 **{name: list(map(to_postgres, getattr(entry, name))) for name in ("other_sources", "tags")},
                 "key": key,
                 "time": microseconds(entry.time),
