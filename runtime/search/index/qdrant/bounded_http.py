@@ -24,11 +24,11 @@ class Bounded(httpx.AsyncHTTPTransport):
         if response.headers.get("Content-Encoding", "identity").lower() != "identity":
             await response.aclose()
             raise TooLarge("the answer is compressed, which was not requested", request=request)
-        response.stream = _Counted(cast("httpx.AsyncByteStream", response.stream), request)
+        response.stream = _BoundedStream(cast("httpx.AsyncByteStream", response.stream), request)
         return response
 
 
-class _Counted(httpx.AsyncByteStream):
+class _BoundedStream(httpx.AsyncByteStream):
     def __init__(self, inner: httpx.AsyncByteStream, request: httpx.Request) -> None:
         self._inner = inner
         self._request = request

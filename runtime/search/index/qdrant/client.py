@@ -79,7 +79,7 @@ class Collection:
         info = await self.look()
         said = {} if info is None else info.config.metadata or {}
         if info is None:
-            await self._make()
+            await self._create()
         elif said.get(_OWNER) not in {None, self._server.owner}:
             raise IndexFailed(
                 f"{self.shown} is the index of another memory, {said[_OWNER]}",
@@ -106,7 +106,7 @@ class Collection:
                 await self._call(partial(self._client.create_payload_index, self._name, name, schema, wait=True))
         return info is None
 
-    async def _make(self) -> None:
+    async def _create(self) -> None:
         models = models_of()
         await self._call(
             lambda: self._client.create_collection(
@@ -170,23 +170,18 @@ class Collection:
         found: dict[int, dict[str, Any]] = {}
         for begin in range(0, len(keys), AT_ONCE):
             some = list(keys[begin : begin + AT_ONCE])
-            records = await self._call(partial(self._client.retrieve, self._name, some, with_payload=_wanted(fields)))
+            records = await self._call(partial(self._client.retrieve, self._name, some, with_payload=_fields(fields)))
             found |= {int(record.id): dict(record.payload or {}) for record in records}
         return found
 
-    async def every(self, wanted: models.Filter, fields: Sequence[str] | None = None) -> dict[int, dict[str, Any]]:
+    async def scroll(self, wanted: models.Filter, fields: Sequence[str] | None = None) -> dict[int, dict[str, Any]]:
         """Return the payloads of all points that pass. `fields`: only these."""
         found: dict[int, dict[str, Any]] = {}
         offset: Any = None
         while True:
             records, offset = await self._call(
                 partial(
-                    self._client.scroll,
-                    self._name,
-                    wanted,
-                    limit=AT_ONCE,
-                    offset=offset,
-                    with_payload=_wanted(fields),
+                    self._client.scroll, self._name, wanted, limit=AT_ONCE, offset=offset, with_payload=_fields(fields)
                 )
             )
             found |= {int(record.id): dict(record.payload or {}) for record in records}
@@ -202,13 +197,7 @@ class Collection:
         models = models_of()
         order = models.OrderBy(key="time", direction=models.Direction.DESC)
         records, _ = await self._call(
-            lambda: self._client.scroll(
-                self._name,
-                wanted,
-                limit=limit,
-                order_by=order,
-                with_payload=_wanted(fields),
-            )
+            lambda: self._client.scroll(self._name, wanted, limit=limit, order_by=order, with_payload=_fields(fields))
         )
         return {int(record.id): dict(record.payload or {}) for record in records}
 
@@ -271,9 +260,9 @@ class Collection:
             except UnexpectedResponse as error:
                 if created and error.status_code == 409:
                     return True  # type: ignore[return-value]  # another process made it a moment ago
-                failure = self._refused(error.status_code or 0, error.content)
+                failure = self._status_error(error.status_code or 0, error.content)
             except ResponseHandlingException as error:
-                if left and isinstance(error.source, TransportError) and not _waited(error.source):
+                if left and isinstance(error.source, TransportError) and not _is_timeout(error.source):
                     continue
                 failure = self._unreachable(error.source)
             except TimeoutError as error:
@@ -285,7 +274,7 @@ class Collection:
             # Outside of the handler: the caught exception contains the answer, and perhaps the request.
             raise failure
 
-    def _refused(self, status: int, content: bytes) -> IndexFailed:
+    def _status_error(self, status: int, content: bytes) -> IndexFailed:
         host, detail = self._server.host, self._detail(content)
         match status:
             case 401 | 403:
@@ -305,9 +294,9 @@ class Collection:
         )
 
     def _unreachable(self, error: BaseException) -> IndexFailed:
-        if _waited(error):
+        if _is_timeout(error):
             reason = f"did not answer within {format_duration(self._server.seconds)}"
-        elif isinstance(error, (OSError,)) or type(error).__module__.startswith(("httpx", "httpcore")):
+        elif isinstance(error, OSError) or type(error).__module__.startswith(("httpx", "httpcore")):
             reason = f"cannot be reached: {_reason(error)}"
         else:
             return IndexFailed(
@@ -334,12 +323,12 @@ def models_of() -> Any:
     return models
 
 
-def _wanted(fields: Sequence[str] | None) -> list[str] | bool:
+def _fields(fields: Sequence[str] | None) -> list[str] | bool:
     """Return the fields of payloads to read; True: all."""
     return True if fields is None else list(fields)
 
 
-def _waited(error: BaseException) -> bool:
+def _is_timeout(error: BaseException) -> bool:
     return isinstance(error, TimeoutError) or "Timeout" in type(error).__name__
 
 

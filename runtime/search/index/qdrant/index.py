@@ -80,7 +80,7 @@ class QdrantIndex(Index):
         return self._rebuilt
 
     async def reachable(self) -> str | None:
-        await self._done(self._collection.look, prepare=False)
+        await self._run(self._collection.look, prepare=False)
         warned = "" if self._warning is None else f"; {self._warning}"
         return f"{self._collection.shown} answers{warned}"
 
@@ -93,14 +93,14 @@ class QdrantIndex(Index):
             among = models_of().Filter(must_not=[point.empty("part_name")])
             if agent is not None:
                 among = models_of().Filter(must=[point.equal("part_agent", agent)])
-            return await self._collection.every(among)
+            return await self._collection.scroll(among)
 
-        return {each["part_name"]: each["part_revision"] for each in (await self._done(work)).values()}
+        return {each["part_name"]: each["part_revision"] for each in (await self._run(work)).values()}
 
     async def put(self, part: str, agent: str, revision: str, entries: Sequence[IndexEntry]) -> IndexChange:
         async def work() -> IndexChange:
             fresh = {key_of(entry.id): replace(entry, part=part) for entry in entries}
-            there = await self._collection.every(filter_of(EVERY_ENTRY, point.equal("part", part)))
+            there = await self._collection.scroll(filter_of(EVERY_ENTRY, point.equal("part", part)))
             gone = {key: payload for key, payload in there.items() if key not in fresh}
             changed = await self._merge(fresh, there, gone)
             await self._note(part, agent, revision)
@@ -109,7 +109,7 @@ class QdrantIndex(Index):
                 raise IndexFailed(f"{self._collection.shown}: another daemon wrote the part at the same time")
             return IndexChange(changed, len(fresh) - changed, len(gone))
 
-        return await self._written(work)
+        return await self._write(work)
 
     async def append(self, appended: Sequence[AppendedEntries]) -> list[bool]:
         async def work() -> list[bool]:
@@ -123,17 +123,17 @@ class QdrantIndex(Index):
                     await self._note(part, agent, after)
             return done
 
-        return await self._written(work)
+        return await self._write(work)
 
     async def drop(self, parts: Sequence[str]) -> int:
         async def work() -> int:
             fields = ("memory_id", "time", "neighbour_group")
-            gone = await self._collection.every(filter_of(EVERY_ENTRY, point.one_of("part", parts)), fields)
+            gone = await self._collection.scroll(filter_of(EVERY_ENTRY, point.one_of("part", parts)), fields)
             await self._neighbourhood.update(gone.values(), gone)
             await self._delete([*gone, *map(part_key, parts)])
             return len(gone)
 
-        return await self._written(work) if parts else 0
+        return await self._write(work) if parts else 0
 
     async def clear(self) -> None:
         async def work() -> None:
@@ -141,11 +141,11 @@ class QdrantIndex(Index):
             self._prepared = self._known = False
 
         async with self._writing:
-            await self._done(work, prepare=False)
+            await self._run(work, prepare=False)
 
-    async def _written(self, work: Callable[[], Awaitable[T]]) -> T:
+    async def _write(self, work: Callable[[], Awaitable[T]]) -> T:
         async with self._writing:
-            return await self._done(work)
+            return await self._run(work)
 
     async def _merge(
         self,
@@ -169,7 +169,7 @@ class QdrantIndex(Index):
                 continue
             same_text = before.get("chunk_hash") == entry.hash
             payload = point.payload_of(entry, before if same_text else EMPTY)
-            changed += not before or not _says_same(before, entry)
+            changed += not before or not _has_same_content(before, entry)
             touched += [before, payload] if before else [payload]
             if same_text:  # The embedding stays.
                 overwritten = models.SetPayload(payload=payload, points=[key])
@@ -204,7 +204,7 @@ class QdrantIndex(Index):
     async def use_model(self, model: str | None, dimension: int | None, token_bits: str | None = None) -> None:
         self._model, self._dimension, self._token_bits = model, dimension, token_bits
         if model is not None and dimension is not None:
-            await self._written(self._use_dimension)
+            await self._write(self._use_dimension)
 
     async def _use_dimension(self) -> None:
         if self._dimension is not None:
@@ -234,7 +234,7 @@ class QdrantIndex(Index):
                 found += (await self._collection.newest(wanted, limit - len(found))).values()
             return [PendingEntry(each["memory_id"], each["chunk_hash"], each["text"]) for each in found]
 
-        return await self._done(work)
+        return await self._run(work)
 
     async def embed(
         self, vectors: Sequence[tuple[PendingEntry, NDArray[np.float32]]], tokens: Sequence[bytes] | None = None
@@ -263,7 +263,7 @@ class QdrantIndex(Index):
             await self._collection.change(operations)
             return len(operations) // 2
 
-        return await self._written(work)
+        return await self._write(work)
 
     # Questions.
 
@@ -289,13 +289,13 @@ class QdrantIndex(Index):
                 for one in its
                 if count
             }
-            matched = nothing._replace(weights=self._tokenizer.spread(weights, words))
+            matched = nothing._replace(weights=self._tokenizer.word_weights(weights, words))
             if not rarity or limit < 1:
                 return matched
             # A phrase has several terms, of which a text may have some.
             whole = [models_of().Filter(must=[point.equal("terms", one) for one in each]) for each in terms if each]
             either = models_of().Filter(should=whole)
-            hidden = await self._hidden(wanted)
+            hidden = await self._hidden_keys(wanted)
             found = await self._collection.by_words(rarity, filter_of(wanted, either, hidden=hidden), limit)
             had = [
                 sum(
@@ -310,7 +310,7 @@ class QdrantIndex(Index):
                 shares=np.array(had, np.float32) / np.float32(sum(weights)),
             )
 
-        return await self._done(work)
+        return await self._run(work)
 
     async def nearest(
         self, vector: NDArray[np.float32], wanted: EntryFilter, limit: int, also: NDArray[np.int64] | None = None
@@ -322,24 +322,24 @@ class QdrantIndex(Index):
                 return []
             label, _ = await self._labels()
             embedded = point.without(point.empty("embedding")) if label is None else point.equal("embedding", label)
-            hidden = await self._hidden(wanted)
+            hidden = await self._hidden_keys(wanted)
             keys = [] if also is None else also.tolist()
             others = filter_of(wanted, embedded, point.among(keys), hidden=hidden) if keys else None
             within = filter_of(wanted, embedded, hidden=hidden)
             return await self._collection.nearest(query.tolist(), within, limit, others, len(keys))
 
-        found = await self._done(work)
+        found = await self._run(work)
         keys = np.array([key for key, _ in found], np.int64)
         return ScoredEntries(keys, np.array([score for _, score in found], np.float32))
 
-    async def _hidden(self, wanted: EntryFilter) -> list[int]:
+    async def _hidden_keys(self, wanted: EntryFilter) -> list[int]:
         """Return the points of the hidden entries that the filter leaves out."""
         if not wanted.current:
             return []
         models = models_of()
         either = models.Filter(should=[point.without(point.empty(name)) for name in ("replaces", "retracts")])
         scope = EntryFilter(agent=wanted.agent, user=wanted.user)
-        changes = await self._collection.every(filter_of(scope, either), _CHANGING)
+        changes = await self._collection.scroll(filter_of(scope, either), _CHANGING)
         names = {each.get(name) for each in changes.values() for name in ("replaces", "retracts")} - {None}
         changed = await self._collection.payloads([key_of(str(name)) for name in names], _CHANGING)
         return point.hidden_keys(list(changes.values()), changed)
@@ -351,10 +351,10 @@ class QdrantIndex(Index):
             fits = {key: each for key, each in found.items() if each.get("token_version") == version}
             return [b64decode(fits[key]["tokens"]) if key in fits else None for key in keys.tolist()]
 
-        return await self._done(work)
+        return await self._run(work)
 
     async def neighbours(self, keys: NDArray[np.int64]) -> Neighbours:
-        found = await self._done(lambda: self._collection.payloads(keys.tolist(), _NEIGHBOUR))
+        found = await self._run(lambda: self._collection.payloads(keys.tolist(), _NEIGHBOUR))
         rows = [found.get(key, {}) for key in keys.tolist()]
         authors = list(dict.fromkeys(row["author"] for row in rows if "author" in row))
         numbers = {author: at for at, author in enumerate(authors)}
@@ -367,21 +367,21 @@ class QdrantIndex(Index):
 
     async def entries(self, keys: Sequence[int]) -> Mapping[int, IndexEntry]:
         wanted = [key for key in keys if key > 0]
-        found = await self._done(lambda: self._collection.payloads(wanted))
+        found = await self._run(lambda: self._collection.payloads(wanted))
         return {key: point.entry_of(found[key]) for key in wanted if "memory_id" in found.get(key, {})}
 
     async def newest(
         self, wanted: EntryFilter, limit: int, before: tuple[datetime, str] | None = None, begins: str = ""
     ) -> Sequence[IndexEntry]:
         async def work() -> dict[int, dict[str, Any]]:
-            hidden = await self._hidden(wanted)
+            hidden = await self._hidden_keys(wanted)
             if len(begins) == WHOLE_ID:
-                return await self._collection.every(filter_of(wanted, point.among([key_of(begins)]), hidden=hidden))
+                return await self._collection.scroll(filter_of(wanted, point.among([key_of(begins)]), hidden=hidden))
             if begins:
-                return await self._collection.every(filter_of(wanted, hidden=hidden))
+                return await self._collection.scroll(filter_of(wanted, hidden=hidden))
             return await self._newest(wanted, hidden, limit, before)
 
-        found = [point.entry_of(payload) for payload in (await self._done(work)).values()]
+        found = [point.entry_of(payload) for payload in (await self._run(work)).values()]
         found = [one for one in found if one.id.startswith(begins)]
         if before is not None:
             found = [one for one in found if (one.time, one.id) < before]
@@ -393,7 +393,7 @@ class QdrantIndex(Index):
         """Return the newest entries, with all of the times of the first and the last of them: ids order those."""
 
         async def at(time: int) -> dict[int, dict[str, Any]]:
-            return await self._collection.every(filter_of(wanted, point.equal("time", time), hidden=hidden))
+            return await self._collection.scroll(filter_of(wanted, point.equal("time", time), hidden=hidden))
 
         found: dict[int, dict[str, Any]] = {}
         more: list[Any] = []
@@ -408,13 +408,14 @@ class QdrantIndex(Index):
 
     async def authors(self, wanted: EntryFilter) -> Sequence[str]:
         async def work() -> list[str]:
-            return sorted(await self._collection.values("author", filter_of(wanted, hidden=await self._hidden(wanted))))
+            hidden = await self._hidden_keys(wanted)
+            return sorted(await self._collection.values("author", filter_of(wanted, hidden=hidden)))
 
-        return await self._done(work)
+        return await self._run(work)
 
     async def stats(self, wanted: EntryFilter = EVERY_ENTRY) -> IndexStats:
         async def work() -> IndexStats:
-            hidden = await self._hidden(wanted)
+            hidden = await self._hidden_keys(wanted)
             label, version = await self._labels()
             embedded = point.without(point.empty("embedding")) if label is None else point.equal("embedding", label)
             counts = [filter_of(wanted, *more, hidden=hidden) for more in ((), (embedded,))]
@@ -426,7 +427,7 @@ class QdrantIndex(Index):
             dimension = await self._collection.dimension()
             return IndexStats(entries, vectors, self._model, dimension, 0, *tokenized)
 
-        return await self._done(work)
+        return await self._run(work)
 
     async def close(self) -> None:
         if not self._closed:
@@ -435,7 +436,7 @@ class QdrantIndex(Index):
             self._tokenizer.close()
             self._neighbourhood.close()
 
-    async def _done(self, work: Callable[[], Awaitable[T]], *, prepare: bool = True) -> T:
+    async def _run(self, work: Callable[[], Awaitable[T]], *, prepare: bool = True) -> T:
         """Return the result of `work` on the prepared collection, and remember if the server answers."""
         if self._closed:
             raise IndexFailed(f"the index in {self._collection.shown} is closed")
@@ -468,7 +469,7 @@ class QdrantIndex(Index):
         return await work()
 
 
-def _says_same(payload: Payload, entry: IndexEntry) -> bool:
+def _has_same_content(payload: Payload, entry: IndexEntry) -> bool:
     """True if only the position of the entry differs from that of the point."""
     names = ("part", "line", "order", "rest")
     known = point.entry_of(payload)

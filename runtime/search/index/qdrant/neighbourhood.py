@@ -1,4 +1,4 @@
-"""What a point has of its neighbours: links to them, and the words of their texts in its sparse vector.
+"""The neighbours of a point: links to them, and the words of their texts in its sparse vector.
 
 A neighbour's word counts as much as in the embedded index. Qdrant compares no two points, so the words of a text are
 written into the vectors of three points, again whenever a neighbour changes. `context` in a payload says for which
@@ -56,9 +56,9 @@ class Neighbourhood:
             if group := each.get("neighbour_group"):
                 first[group] = min(each["time"], first.get(group, each["time"]))
         for group, time in first.items():
-            await self._write(await self._outdated(group, time, gone))
+            await self._write(await self._outdated_links(group, time, gone))
 
-    async def _outdated(self, group: str, first: int, gone: Items[int]) -> dict[int, _Links]:
+    async def _outdated_links(self, group: str, first: int, gone: Items[int]) -> dict[int, _Links]:
         """Return the links of the points of a group, from the last one before the time `first` on, that have others or
         other texts around them."""
         models = models_of()
@@ -69,7 +69,7 @@ class Neighbourhood:
         )
         known = await self._collection.newest(filter_of(EVERY_ENTRY, in_group, earlier), _TIED, LINE)
         begin = sorted(known, key=lambda key: _position(known[key]))[-2:]
-        line = await self._collection.every(filter_of(EVERY_ENTRY, in_group, since), LINE)
+        line = await self._collection.scroll(filter_of(EVERY_ENTRY, in_group, since), LINE)
         known |= line
         keys = [*begin, *sorted(line.keys() - set(gone), key=lambda key: _position(line[key]))]
         sides = zip([0, *keys], keys, [*keys[1:], 0], strict=False)

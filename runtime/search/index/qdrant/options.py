@@ -1,4 +1,4 @@
-"""`index qdrant`: its options, and how it is opened."""
+"""`index qdrant`: its options and its opening."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ async def open_qdrant(place: IndexPlace, options: BaseModel) -> QdrantIndex:
         exact=options.exact,
         key=key,
     )
-    warning = _exposed(options.url) if key is not None else None
+    warning = _key_warning(options.url) if key is not None else None
     if warning is not None:
         log.warning("key_sent_in_clear", url=options.url, reason=warning)
     return QdrantIndex(Collection(client, server), warning)
@@ -133,8 +133,8 @@ def _key(given: Any) -> str | None:
     return text.decode("ascii")
 
 
-def _exposed(url: str) -> str | None:
-    """Return why a key is not safe in transit; None: it is."""
+def _key_warning(url: str) -> str | None:
+    """Return the warning for a key that is not safe in transit; None: it is."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     if parts.scheme == "https" or host == "localhost":

@@ -33,7 +33,7 @@ INDEXED: Final = {
 """The fields of a payload by which points are found, each with the kind of its payload index."""
 
 EMBEDDED: Final = ("embedding", "tokens", "token_version")
-"""What the embedding adds to a payload; it stays while the text does."""
+"""The fields that the embedding adds to a payload; they stay while the text does."""
 _AVERAGE = 40
 """Number of words of an average text. It is assumed: the share of a word in a text is stored with the point, when the
 others are not known."""
@@ -184,15 +184,15 @@ def hidden_keys(changes: Sequence[Payload], changed: Mapping[int, Payload]) -> l
     """Return the points of hidden entries, see `runtime.memory.succession`, from those that replace or retract others
     and from the points of these others."""
 
-    def named(change: Payload, name: str | None) -> int:
+    def target(change: Payload, name: str | None) -> int:
         """Return the point of the named entry; 0 if it is missing or belongs to another agent, user or subject."""
         key = 0 if name is None else key_of(name)
         of = changed.get(key, {})
         return key if all(of.get(each) == change.get(each) for each in ("agent_id", "user_id", "subject")) else 0
 
-    retracted = {named(change, change.get("retracts")) for change in changes}
+    retracted = {target(change, change.get("retracts")) for change in changes}
     replaced = {
-        named(change, change.get("replaces")) for change in changes if key_of(change["memory_id"]) not in retracted
+        target(change, change.get("replaces")) for change in changes if key_of(change["memory_id"]) not in retracted
     }
     retractions = {key_of(change["memory_id"]) for change in changes if "retracts" in change}
     return sorted((retracted | replaced | retractions) - {0})

@@ -274,7 +274,7 @@ async def test_a_key_that_goes_over_the_network_in_the_clear_is_warned_of(url: s
 
 
 async def test_the_warning_stands_in_what_readiness_says(monkeypatch: pytest.MonkeyPatch, server: QdrantServer) -> None:
-    monkeypatch.setattr("runtime.search.index.qdrant.options._exposed", lambda _url: "the key goes in the clear")
+    monkeypatch.setattr("runtime.search.index.qdrant.options._key_warning", lambda _url: "the key goes in the clear")
     server.key = KEY
     index = await opened(server.url, api_key=Secret(KEY.encode(), "env KEY"))
     assert str(await index.reachable()).endswith("answers; the key goes in the clear")
