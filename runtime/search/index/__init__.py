@@ -1,4 +1,4 @@
-"""The table of indexes, and how an index is opened.
+"""The table of indexes, and the function that opens an index.
 
 To add an index: one file with an `Index`, its options model and an opening function, and one row in `INDEXES`.
 """

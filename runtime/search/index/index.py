@@ -122,12 +122,12 @@ class Index(ABC):
 
     @property
     def problem(self) -> str | None:
-        """Return why the index is not fully working at the moment, in one line; it recovers on its own."""
+        """Return the problem of an index that is not fully working, in one line; it recovers on its own."""
         return None
 
     @property
     def rebuilt(self) -> int:
-        """Return how often it started again empty because it was damaged, since it was opened."""
+        """Return the number of times that it started again empty because it was damaged, since it was opened."""
         return 0
 
     async def reachable(self) -> str | None:
