@@ -28,7 +28,7 @@ NOW = 1_700_000_000
 
 def configured(provider: Row, options: Options) -> Provider:
     """Return a provider's row with `options` applied."""
-    return (find_provider(provider) if isinstance(provider, str) else provider).configured(options)
+    return (find_provider(provider) if isinstance(provider, str) else provider).with_options(options)
 
 
 def prepare(

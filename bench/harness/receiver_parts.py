@@ -128,8 +128,8 @@ def _filter() -> Ratio:
     assert wanted is not None
     content, headers = _pull_request(), Headers(())
     payload = Payload(decode_json, content, "application/json")
-    assert wanted.refusing("pull_request", headers, payload) is None
-    evaluating = _seconds(lambda: wanted.refusing("pull_request", headers, payload))
+    assert wanted.refusing_filter("pull_request", headers, payload) is None
+    evaluating = _seconds(lambda: wanted.refusing_filter("pull_request", headers, payload))
     parsing = _seconds(lambda: decode_json(content))
     return Ratio(f"a filter / parsing its {len(content) / 1024:.0f} KiB body", evaluating / parsing, "at most 0.1")
 

@@ -21,7 +21,7 @@ from runtime.webhooks.request.request import StaticAnswer, WebhookRequest, query
 
 Respond = Callable[[WebhookRequest, Payload, tuple[bytes, ...]], StaticAnswer | None]
 """Answers a handshake; None if the request is not one. The secrets are for an answer with a signature: the one that the
-request was signed with, or all. Raises only `Refused`."""
+request was signed with, or all. Raises only `RefusedRequest`."""
 
 # Providers send fewer than 100 characters; the bound keeps a sender from having a document echoed.
 _CHALLENGE = re.compile(r"[A-Za-z0-9._~=+/:-]{1,256}", re.ASCII)

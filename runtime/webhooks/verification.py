@@ -42,7 +42,7 @@ class VerifiedRequest(NamedTuple):
 class Verifier:
     """A provider's row with its options applied and its secrets bound, as a route stores it.
 
-    A receiver calls, in this order: `check` (raises `Refused`; nothing before it may change state),
+    A receiver calls, in this order: `check` (raises `RefusedRequest`; nothing before it may change state),
     `handshake_response`, `identify`. Each gets the one `payload` of the request, so a body is decoded at most once.
     """
 
@@ -85,7 +85,7 @@ class Verifier:
         return handshake.respond(request, payload, self._secrets.get(secret_index, self._secrets[None]))
 
     def identify(self, match: Match, request: WebhookRequest, payload: Payload) -> VerifiedRequest:
-        """Return the match with event and delivery id. Raises `Refused`."""
+        """Return the match with event and delivery id. Raises `RefusedRequest`."""
         headers = request.headers
         return VerifiedRequest(
             match.mac,
@@ -109,7 +109,7 @@ def prepare(row: Provider, secrets: Sequence[str | bytes | Secret], places: Sequ
         raise ValueError(f"provider {row.name} has no secret here: it fetches the sender's keys; leave `secret` out")
     keys = () if row.keyless else all_secret_bytes(secrets)
     if isinstance(row.scheme, SecretPrefixScheme):
-        row = replace(row, scheme=row.scheme.narrowed(keys))
+        row = replace(row, scheme=row.scheme.narrow(keys))
     each = (secrets,) if isinstance(secrets, str | bytes | Secret) else secrets
     untils = [secret.until if isinstance(secret, Secret) else None for secret in each]
     return _verifier(row, bind(row.scheme, keys, untils, places), keys, range(len(keys)) if places is None else places)
@@ -145,9 +145,9 @@ def index_secrets(secrets: Sequence[Secret | str]) -> IndexedSecrets:
 
     So the index in the audit is the position in the program's list, even if other secrets cannot be resolved.
     """
-    there = [(at, secret) for at, secret in enumerate(secrets) if isinstance(secret, Secret)]
-    before = [secret.previous for _, secret in there if secret.previous is not None]
-    all_ = [*there, *enumerate(before, len(secrets))]
+    resolved = [(at, secret) for at, secret in enumerate(secrets) if isinstance(secret, Secret)]
+    before = [secret.previous for _, secret in resolved if secret.previous is not None]
+    all_ = [*resolved, *enumerate(before, len(secrets))]
     return IndexedSecrets(tuple(secret for _, secret in all_), tuple(at for at, _ in all_))
 
 
@@ -162,15 +162,15 @@ def bind(
     named = tuple(range(len(keys)) if places is None else places)
     ends = sorted({until for until in untils if until is not None})
     if not ends:
-        return _among(scheme, keys, range(len(keys)), named)
+        return _bind(scheme, keys, range(len(keys)), named)
     steps = [
-        (end, _among(scheme, keys, [at for at, until in enumerate(untils) if until is None or until >= end], named))
+        (end, _bind(scheme, keys, [at for at, until in enumerate(untils) if until is None or until >= end], named))
         for end in ends
     ]
     lasting = [at for at, until in enumerate(untils) if until is None]
     if not lasting:
         raise ValueError("every secret ends: at least one must have no end")
-    last = _among(scheme, keys, lasting, named)
+    last = _bind(scheme, keys, lasting, named)
 
     def check(request: WebhookRequest, now: float) -> Match:
         for end, good in steps:
@@ -181,18 +181,18 @@ def bind(
     return check
 
 
-def _among(scheme: Scheme, keys: Sequence[bytes], chosen: Sequence[int], named: Sequence[int]) -> Check:
+def _bind(scheme: Scheme, keys: Sequence[bytes], chosen: Sequence[int], named: Sequence[int]) -> Check:
     """Return the check with the `chosen` keys, whose matches report the indexes `named`."""
     check = scheme.check([keys[at] for at in chosen])
     names = [named[at] for at in chosen]
     if names == list(range(len(names))):
         return check
 
-    def renamed(request: WebhookRequest, now: float) -> Match:
+    def check_chosen(request: WebhookRequest, now: float) -> Match:
         match = check(request, now)
         return match._replace(secret_index=names[match.secret_index])
 
-    return renamed
+    return check_chosen
 
 
 def sign_request(

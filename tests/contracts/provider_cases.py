@@ -95,7 +95,7 @@ class Case:
 
     @cached_property
     def row(self) -> Provider:
-        return PROVIDERS[self.name].configured(self.options)
+        return PROVIDERS[self.name].with_options(self.options)
 
     @cached_property
     def body(self) -> bytes:

@@ -43,7 +43,7 @@ def test_the_daemon_takes_the_options_of_every_provider_on_a_page(program: str) 
     for webhook in compiled.webhooks.values():
         row, options = find_provider(webhook.provider.name), webhook.provider.options
         # A daemon has the secret in place of the reference.
-        row.configured({**options, **dict.fromkeys(row.references(options), Secret(b"a secret", "the page"))})
+        row.with_options({**options, **dict.fromkeys(row.references(options), Secret(b"a secret", "the page"))})
 
 
 @each_case("program", PROGRAMS)

@@ -363,7 +363,7 @@ class App:
         """Serve declared and dynamic webhooks; their paths are never the same."""
         declared, made = self.generation.mounts, self.state.dynamic_routes.mounts
         self.mounts = MappingProxyType({**made, **declared})
-        self.table = self.state.dynamic_routes.table.joined(self.generation.table)
+        self.table = self.state.dynamic_routes.table.union(self.generation.table)
 
     def _report(self, problems: Sequence[ReloadError], *, again: bool = False) -> None:
         """Log the reasons why nothing changed, once; `again`: also if they were logged before."""

@@ -74,7 +74,7 @@ class Audit:
         self._clock = clock
         self._kept = kept
         self._kept_in_all = kept_in_all
-        self._noted = AttemptAggregator(clock, waiting=waiting)
+        self._aggregator = AttemptAggregator(clock, waiting=waiting)
         self._written: Counter[AttemptGroup] = Counter()
         # Rows of an earlier process are counted with the first write.
         self._since_balance = kept_in_all
@@ -84,7 +84,7 @@ class Audit:
 
     def put(self, rejected: RejectedRequest) -> None:
         """Record `rejected`; it is written a moment later. Never waits and never fails."""
-        self._noted.put(rejected)
+        self._aggregator.put(rejected)
 
     async def run(self) -> None:
         """Write the recorded requests, until cancelled."""
@@ -103,7 +103,7 @@ class Audit:
 
     async def _flush(self) -> None:
         async with self._writing:
-            new, more = self._noted.take()
+            new, more = self._aggregator.take()
             if new or more:
                 await self._store(new, more)
 
@@ -113,10 +113,10 @@ class Audit:
             self._since_balance += len(new)
             if self._since_balance >= self._kept_in_all // 10:
                 self._since_balance = 0
-                surplus |= await self._over_all()
+                surplus |= await self._total_surplus()
             await self._database.transact(lambda connection: _write(connection, new, more, surplus))
         except Unavailable as error:
-            self._noted.forget()
+            self._aggregator.forget()
             self._not_audited += len(new) + len(more)
             if not self._failing:
                 log.warning("audit_write_failed", error=str(error))
@@ -134,7 +134,7 @@ class Audit:
             del self._written[group]
         return dict.fromkeys(full, self._kept)
 
-    async def _over_all(self) -> dict[AttemptGroup, int]:
+    async def _total_surplus(self) -> dict[AttemptGroup, int]:
         """Return the groups that are too large for the total, with the rows that each may have."""
         columns = [attempts.c[name] for name in _GROUP]
         async with self._database.read() as connection:

@@ -57,24 +57,24 @@ class LogEntry(RejectedRequest, frozen=True, kw_only=True):
 async def read(database: Database, query: LogQuery, limit: int) -> list[LogEntry]:
     """Return up to `limit` entries, oldest first: the newest ones, or with `since` the first ones from then on."""
     newest = query.since is None
-    queries = [_ordered(_OTHERS.where(*_others(query)), newest, attempts.c.received_at, attempts.c.id)]
+    queries = [_order(_ATTEMPTS.where(*_attempt_conditions(query)), newest, attempts.c.received_at, attempts.c.id)]
     if query.reason in {None, VERIFIED, UNVERIFIED}:
-        queries.append(_ordered(_ACCEPTED.where(*_accepted(query)), newest, deliveries.c.id))
-    found = await _first(database, queries, limit, newest, key=lambda row: (row.received_at, row.id))
+        queries.append(_order(_DELIVERIES.where(*_delivery_conditions(query)), newest, deliveries.c.id))
+    found = await _first_entries(database, queries, limit, newest, key=lambda row: (row.received_at, row.id))
     return found[::-1] if newest else found
 
 
 async def page(database: Database, user_id: str, webhook: str, limit: int, before: str | None = None) -> list[LogEntry]:
     """Return up to `limit` entries of the user's webhook, newest first, before the one with the id `before`."""
     queries = []
-    for query, table in ((_ACCEPTED, deliveries), (_OTHERS, attempts)):
+    for query, table in ((_DELIVERIES, deliveries), (_ATTEMPTS, attempts)):
         mine = query.where(table.c.user_id == user_id, table.c.webhook == webhook)
         behind = mine if before is None else mine.where(table.c.id < before)
-        queries.append(_ordered(behind, True, table.c.id))
-    return await _first(database, queries, limit, True, key=lambda row: row.id)
+        queries.append(_order(behind, True, table.c.id))
+    return await _first_entries(database, queries, limit, True, key=lambda row: row.id)
 
 
-async def _first(
+async def _first_entries(
     database: Database, queries: Iterable[Select[Any]], limit: int, newest: bool, key: Callable[[Any], Any]
 ) -> list[LogEntry]:
     found: list[Any] = []
@@ -89,35 +89,35 @@ def _log_entry(row: Any) -> LogEntry:
     return LogEntry(**{**row._asdict(), **fields})
 
 
-def _ordered(query: Select[Any], newest: bool, *columns: Any) -> Select[Any]:
+def _order(query: Select[Any], newest: bool, *columns: Any) -> Select[Any]:
     return query.order_by(*(each.desc() if newest else each for each in columns))
 
 
 # The answer is 202 unless the provider's row prescribes another.
-_ANSWERED = case(
+_STATUS = case(
     {name: row.answer.status for name, row in PROVIDERS.items() if row.answer is not None},
     value=deliveries.c.provider,
     else_=202,
 )
-_ACCEPTED = select(
+_DELIVERIES = select(
     *(deliveries.c[name] for name in _SHARED),
     deliveries.c.state,
     deliveries.c.id.label("delivery_id"),
     literal("accepted").label("verdict"),
     case((deliveries.c.verified, VERIFIED), else_=UNVERIFIED).label("reason"),
-    _ANSWERED.label("status"),
+    _STATUS.label("status"),
     deliveries.c.last_error.label("error"),
     runs.c.id.label("run_id"),
     runs.c.state.label("run_state"),
     literal(1).label("count"),
 ).select_from(deliveries.outerjoin(runs, runs.c.id == deliveries.c.run_id))
-_OTHERS = select(
+_ATTEMPTS = select(
     *(attempts.c[name] for name in (*_SHARED, "delivery_id", "verdict", "reason", "status", "count")),
     *(null().label(name) for name in ("state", "error", "run_id", "run_state")),
 )
 
 
-def _accepted(query: LogQuery) -> Iterable[ColumnElement[bool]]:
+def _delivery_conditions(query: LogQuery) -> Iterable[ColumnElement[bool]]:
     if query.name is not None:
         yield deliveries.c.webhook == query.name
     if query.reason is not None:
@@ -126,10 +126,10 @@ def _accepted(query: LogQuery) -> Iterable[ColumnElement[bool]]:
         # An id begins with its creation time; only ids are indexed.
         yield deliveries.c.id >= first_id(query.since)
     if query.status != ANY_STATUS:
-        yield _ANSWERED.between(*query.status)
+        yield _STATUS.between(*query.status)
 
 
-def _others(query: LogQuery) -> Iterable[ColumnElement[bool]]:
+def _attempt_conditions(query: LogQuery) -> Iterable[ColumnElement[bool]]:
     if query.name is not None:
         yield attempts.c.webhook == query.name
     if query.reason is not None:

@@ -19,7 +19,7 @@ HeaderPairs = tuple[tuple[str, str], ...]
 
 
 class ReceivedRequest(Struct, frozen=True, kw_only=True):
-    """What is stored of every request, accepted or not."""
+    """The stored properties of every request, accepted or not."""
 
     body_sha256: str | None = None
     """Hexadecimal."""

@@ -40,7 +40,7 @@ class DeliveryQuery(msgspec.Struct, frozen=True, kw_only=True):
             conditions.append(deliveries.c.webhook == self.name)
         if self.states:
             # As literals: a partial index is not used for a parameter.
-            conditions.append(or_(*(deliveries.c.state == _spelled(state) for state in self.states)))
+            conditions.append(or_(*(deliveries.c.state == _state_literal(state) for state in self.states)))
         if self.since is not None:
             # An id begins with its creation time; only ids are indexed.
             conditions += [deliveries.c.id >= first_id(self.since), deliveries.c.received_at >= self.since]
@@ -76,8 +76,8 @@ class ListedDelivery(msgspec.Struct, frozen=True, kw_only=True):
     """Of its last run, see `runtime.threads.run`."""
 
 
-_SHOWN = tuple(name for name in ListedDelivery.__struct_fields__ if name != "run_state")
-_LISTED: Final = (*(deliveries.c[name] for name in _SHOWN), runs.c.state.label("run_state"))
+_STORED_FIELDS = tuple(name for name in ListedDelivery.__struct_fields__ if name != "run_state")
+_LIST_COLUMNS: Final = (*(deliveries.c[name] for name in _STORED_FIELDS), runs.c.state.label("run_state"))
 _WITH_RUN: Final = deliveries.outerjoin(runs, runs.c.id == deliveries.c.run_id)
 
 
@@ -103,16 +103,16 @@ class DeliveryDetails(msgspec.Struct, frozen=True, kw_only=True):
     runs: tuple[DeliveryRun, ...]
 
 
-async def listed(
+async def list_deliveries(
     database: Database, wanted: DeliveryQuery, limit: int, after: str | None = None
 ) -> list[ListedDelivery]:
     """Return the newest `limit` deliveries, newest first; with `after` the oldest ones after that id, oldest first."""
-    query = select(*_LISTED).select_from(_WITH_RUN).where(*wanted.where())
+    query = select(*_LIST_COLUMNS).select_from(_WITH_RUN).where(*wanted.where())
     by_id = deliveries.c.id
     query = query.order_by(by_id.desc()) if after is None else query.where(by_id > after).order_by(by_id)
     async with database.read() as connection:
         rows = (await connection.execute(query.limit(limit))).all()
-    return [_listed(row) for row in rows]
+    return [_listed_delivery(row) for row in rows]
 
 
 async def resolve(database: Database, text: str) -> str:
@@ -139,7 +139,7 @@ async def resolve(database: Database, text: str) -> str:
 
 async def show(database: Database, delivery_id: str) -> DeliveryDetails:
     """Return the delivery with its request and runs. Raises NotFound."""
-    query = select(*_LISTED, deliveries.c.headers).select_from(_WITH_RUN)
+    query = select(*_LIST_COLUMNS, deliveries.c.headers).select_from(_WITH_RUN)
     piece = select(bodies.c.body, bodies.c.headers_size).where(bodies.c.delivery_id == delivery_id)
     ran = select(runs).where(runs.c.delivery_id == delivery_id).order_by(runs.c.id)
     async with database.read() as connection:
@@ -158,11 +158,11 @@ async def show(database: Database, delivery_id: str) -> DeliveryDetails:
             received = unpack(opened, kept.headers_size)
             headers, body, why = received.headers or headers, received.body, ""
     return DeliveryDetails(
-        row=_listed(row), headers=headers, body=body, why=why or None, runs=tuple(map(_delivery_run, history))
+        row=_listed_delivery(row), headers=headers, body=body, why=why or None, runs=tuple(map(_delivery_run, history))
     )
 
 
-def _listed(row: Any) -> ListedDelivery:
+def _listed_delivery(row: Any) -> ListedDelivery:
     fields = {name: getattr(row, name) for name in ListedDelivery.__struct_fields__}
     return ListedDelivery(**{**fields, "verified": bool(row.verified)})
 
@@ -171,7 +171,7 @@ def _delivery_run(row: Any) -> DeliveryRun:
     return DeliveryRun(**{name: getattr(row, name) for name in DeliveryRun.__struct_fields__})
 
 
-def _spelled(state: str) -> Any:
+def _state_literal(state: str) -> Any:
     states = get_args(DeliveryState)
     if state not in states:
         raise UsageError(f"unknown state {state!r}", hint=f"states: {', '.join(states)}")

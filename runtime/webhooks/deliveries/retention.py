@@ -200,7 +200,7 @@ class Retention:
         began = self._usage.counted
         async with self._database.read() as connection:
             used = (await connection.execute(select(func.sum(func.length(bodies.c.body))))).scalar()
-        self._usage.measured(int(used or 0), began=began)
+        self._usage.set_measured(int(used or 0), began=began)
 
     def _drop(self, connection: Connection, *, after: str, excess: int) -> tuple[int, str]:
         """Delete the oldest bodies of done and stored deliveries after `after`. Returns the bytes freed and the last
@@ -321,8 +321,8 @@ def _raise_keys_from(connection: Connection, before: int) -> int:
 
 
 def _keys(connection: Connection, before: int) -> int:
-    """Return the oldest keys that expire before `before`, with all that expire in the same millisecond as the last of
-    them."""
+    """Delete the oldest keys that expire before `before`, with all that expire in the same millisecond as the last of
+    them. Returns their number."""
     ends = replay_keys.c.expires_at
     last = connection.execute(select(ends).order_by(ends).offset(CHUNK - 1).limit(1)).scalar()
     until = before if last is None else min(before, last + 1)

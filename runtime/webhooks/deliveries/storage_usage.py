@@ -44,7 +44,7 @@ class StorageUsage:
             self._measured = self.used
             self.wanted.set()
 
-    def measured(self, used: int, *, began: int) -> None:
+    def set_measured(self, used: int, *, began: int) -> None:
         """Set the measured bytes, plus those `counted` since the measurement `began`: they may be counted twice until
         the next measurement, but are never missed."""
         self._measured = used

@@ -39,10 +39,10 @@ def as_texts(rule: Condition) -> Condition:
 
 
 def _text(value: Scalar) -> str:
-    return value if isinstance(value, str) else written(value)
+    return value if isinstance(value, str) else format_scalar(value)
 
 
-def written(value: bool | float) -> str:
+def format_scalar(value: bool | float) -> str:
     """Format a boolean or a number as JSON: `true`, `1`, `1.5`."""
     return ("true" if value else "false") if isinstance(value, bool) else repr(value)
 
@@ -63,9 +63,9 @@ def _among(wanted: Sequence[Scalar]) -> Test:
         if isinstance(node, str):
             return node in texts
         if isinstance(node, bool):
-            return node in truths or (bool(texts) and written(node) in texts)
+            return node in truths or (bool(texts) and format_scalar(node) in texts)
         if isinstance(node, int | float):
-            return node in numbers or (bool(texts) and written(node) in texts)
+            return node in numbers or (bool(texts) and format_scalar(node) in texts)
         return False
 
     return test

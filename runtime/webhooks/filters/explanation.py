@@ -79,7 +79,7 @@ def explain(
     try:
         event = compile_sources(row.event, malformed="malformed_event")(seen, payload)
         compile_sources(row.delivery_id, malformed="malformed_delivery_id")(seen, payload)
-        refusing = None if filters is None else filters.refusing(event, seen, payload)
+        refusing = None if filters is None else filters.refusing_filter(event, seen, payload)
         event = event if event is None or filters is None else filters.name_of(event, seen, payload)
     except RefusedRequest as caught:
         refused = caught.reason
@@ -98,7 +98,7 @@ def _subject(json_path: str, payload: Payload) -> ExplanationLine:
     except RefusedRequest as caught:
         return ExplanationLine("subject", 0, f"subject {json_path}", refused=caught.reason)
     return ExplanationLine(
-        "subject", 0, f"subject {json_path}", tuple(map(_written, found[:_MOST])), len(found), len(found) == 1
+        "subject", 0, f"subject {json_path}", tuple(map(_short_json, found[:_MOST])), len(found), len(found) == 1
     )
 
 
@@ -111,7 +111,7 @@ def sent_headers(webhook: Webhook, event: str | None, delivery_id: str) -> list[
 def _row(webhook: Webhook) -> Provider:
     row = find_provider(webhook.provider.name)
     try:
-        return row.configured(webhook.provider.options)
+        return row.with_options(webhook.provider.options)
     except ValueError:  # an option may be a secret that is unavailable here, and does not affect the event
         return row
 
@@ -120,14 +120,14 @@ def _event(
     webhook: Webhook, filters: Filters, event: str | None, refused: str | None, headers: Headers, payload: Payload
 ) -> ExplanationLine:
     """`refused`: why the event is unknown, if it is None."""
-    names = ", ".join(map(_written, webhook.event))
+    names = ", ".join(map(_short_json, webhook.event))
     says = f"event {names}" if len(webhook.event) == 1 else f"event [{names}]"
     if event is None:
         return ExplanationLine("event", 0, says, (), 0, None if refused else False, refused)
     try:
-        return ExplanationLine("event", 0, says, (_written(event),), 1, filters.wants(event, headers, payload))
+        return ExplanationLine("event", 0, says, (_short_json(event),), 1, filters.wants(event, headers, payload))
     except RefusedRequest as caught:  # the action is in the payload
-        return ExplanationLine("event", 0, says, (_written(event),), 1, None, caught.reason)
+        return ExplanationLine("event", 0, says, (_short_json(event),), 1, None, caught.reason)
 
 
 def _lines(name: str, depth: int, rule: Condition, headers: Headers, payload: Payload) -> Iterator[ExplanationLine]:
@@ -136,7 +136,7 @@ def _lines(name: str, depth: int, rule: Condition, headers: Headers, payload: Pa
     verdict, refused = _verdict(rule, headers, payload)
     values, found = _values(rule, headers, payload)
     holds = verdict if verdict is None or name != "not" else not verdict
-    yield ExplanationLine(name, depth, _says(rule), values, found, holds, refused)
+    yield ExplanationLine(name, depth, _rule_text(rule), values, found, holds, refused)
     yield from inner
 
 
@@ -170,20 +170,20 @@ def _values(rule: Condition, headers: Headers, payload: Payload) -> tuple[tuple[
             nodes = [] if value is None else [value]
     except RefusedRequest:
         return (), 0
-    return tuple(map(_written, nodes[:_MOST])), len(nodes)
+    return tuple(map(_short_json, nodes[:_MOST])), len(nodes)
 
 
-def _says(rule: Condition) -> str:
+def _rule_text(rule: Condition) -> str:
     where = next(((name, value) for name in ("json_path", "header") if (value := getattr(rule, name))), None)
     tests = [(name, value) for name in _TESTS if (value := getattr(rule, name)) not in (None, ())]
-    return " ".join(f"{name} {_shown(value)}" for name, value in ([where] if where else []) + tests)
+    return " ".join(f"{name} {_value_text(value)}" for name, value in ([where] if where else []) + tests)
 
 
-def _shown(value: Any) -> str:
-    return f"[{', '.join(map(_written, value))}]" if isinstance(value, tuple) else _written(value)
+def _value_text(value: Any) -> str:
+    return f"[{', '.join(map(_short_json, value))}]" if isinstance(value, tuple) else _short_json(value)
 
 
-def _written(value: Any) -> str:
+def _short_json(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False)
     text = "".join(each if each.isprintable() else f"\\u{ord(each):04x}" for each in text)
     return text if len(text) <= _LENGTH else f"{text[: _LENGTH - 1]}…"

@@ -10,12 +10,12 @@ from runtime.webhooks.filters.comparison import as_texts, compile_tests
 from runtime.webhooks.request.field_source import Read
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.json_path import compile_path, is_general
-from runtime.webhooks.request.json_path_limit import bounded
+from runtime.webhooks.request.json_path_limit import node_limit
 from runtime.webhooks.request.payload import Payload
 
 Holds = Callable[[Headers, Payload], bool]
-"""Returns True if a filter accepts a request. Raises `Refused`: `ambiguous_header` for a header that it reads and that
-was sent twice, and the reason why the payload cannot be read (`invalid_json`, `duplicate_key`, `too_deep`,
+"""Returns True if a filter accepts a request. Raises `RefusedRequest`: `ambiguous_header` if a header that it reads was
+sent twice, and the reason why the payload cannot be read (`invalid_json`, `duplicate_key`, `too_deep`,
 `too_complex`)."""
 
 _MORE = re.compile(r"[.:/]")
@@ -43,17 +43,17 @@ class Filters:
         self._action = action
         self._filters = tuple(enumerate(filters, start=1))
 
-    def refusing(self, event: str | None, headers: Headers, payload: Payload) -> str | None:
+    def refusing_filter(self, event: str | None, headers: Headers, payload: Payload) -> str | None:
         """Return the filter that refuses the delivery: `event`, or `filter_2` for the second filter; None if all accept
         it.
 
-        `event`: as the provider's row identified it. Raises `Refused` as `Holds` does.
+        `event`: as the provider's row identified it. Raises `RefusedRequest` as `Holds` does.
         """
         if self._events and not self.wants(event, headers, payload):
             return "event"
         if self._decoded:
             payload.value()
-        with bounded():
+        with node_limit():
             for number, holds in self._filters:
                 if not holds(headers, payload):
                     return f"filter_{number}"

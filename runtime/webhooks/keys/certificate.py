@@ -46,7 +46,7 @@ def signing_key(document: bytes, now: float, names: re.Pattern[str]) -> rsa.RSAP
     return key
 
 
-def holds(key: rsa.RSAPublicKey, signature: bytes, message: bytes) -> bool:
+def is_valid(key: rsa.RSAPublicKey, signature: bytes, message: bytes) -> bool:
     """Return True if an RSA signature with SHA-256 (PKCS #1 version 1.5, RFC 8017 section 8.2) is valid."""
     try:
         key.verify(signature, message, padding.PKCS1v15(), hashes.SHA256())

@@ -87,7 +87,7 @@ def _hmac_key(secret: bytes, algorithms: Sequence[str]) -> JwtKey:
 def _pem_keys(text: bytes, algorithms: Sequence[str]) -> tuple[JwtKey, ...]:
     try:
         public, private = read_pem(text)
-        return _fitting([(private or public, None, None)], algorithms)
+        return _suitable_keys([(private or public, None, None)], algorithms)
     except (ValueError, TypeError, UnsupportedAlgorithm):
         return ()
 
@@ -108,7 +108,7 @@ def _keys_of_set(text: bytes, algorithms: Sequence[str]) -> tuple[JwtKey, ...]:
         except (jwt.PyJWTError, ValueError, TypeError, KeyError, UnsupportedAlgorithm):
             continue
         found.append((value, kid if isinstance(kid, str) else None, alg))
-    return _fitting(found, algorithms)
+    return _suitable_keys(found, algorithms)
 
 
 def _any_algorithm(member: dict[str, Any]) -> str | None:
@@ -116,7 +116,7 @@ def _any_algorithm(member: dict[str, Any]) -> str | None:
     return {"RSA": "RS256", "OKP": "EdDSA"}.get(str(member.get("kty")))
 
 
-def _fitting(keys: Iterable[tuple[Any, str | None, object]], algorithms: Sequence[str]) -> tuple[JwtKey, ...]:
+def _suitable_keys(keys: Iterable[tuple[Any, str | None, object]], algorithms: Sequence[str]) -> tuple[JwtKey, ...]:
     """Return the keys that can verify one of `algorithms`, each with those that it can."""
     found = []
     for value, kid, alg in keys:

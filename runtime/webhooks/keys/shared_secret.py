@@ -52,7 +52,7 @@ def base64_key(secret: bytes) -> bytes:
     """
     try:
         bare = secret.strip().removeprefix(b"v1,").removeprefix(b"whsec_")
-        return _filled(base64.b64decode(bare, validate=True))
+        return _nonzero_key(base64.b64decode(bare, validate=True))
     except binascii.Error:
         raise ValueError("the secret is not base64") from None
 
@@ -60,12 +60,12 @@ def base64_key(secret: bytes) -> bytes:
 def hex_key(secret: bytes) -> bytes:
     """Decode a secret that is the key in hexadecimal. Raises ValueError, without the secret, if it is not."""
     try:
-        return _filled(binascii.unhexlify(secret.strip()))
+        return _nonzero_key(binascii.unhexlify(secret.strip()))
     except binascii.Error:
         raise ValueError("the secret is not hexadecimal") from None
 
 
-def _filled(key: bytes) -> bytes:
+def _nonzero_key(key: bytes) -> bytes:
     if not key.strip(b"\0"):
         raise ValueError("the secret is empty or blank")
     return key

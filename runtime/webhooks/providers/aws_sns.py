@@ -16,8 +16,8 @@ from pydantic import BeforeValidator, Field
 from dslc.blocks.options import Options
 from dslc.blocks.values.types import SINGLE, Form
 from runtime.webhooks.handshakes import Handshake
-from runtime.webhooks.keys.certificate import holds, private_key, read_signature, signing_key, write_signature
-from runtime.webhooks.providers.custom import listed
+from runtime.webhooks.keys.certificate import is_valid, private_key, read_signature, signing_key, write_signature
+from runtime.webhooks.providers.custom import as_tuple
 from runtime.webhooks.providers.provider import MIB, Provider
 from runtime.webhooks.request.payload import Payload, decode_json
 from runtime.webhooks.request.refusal import RefusedRequest
@@ -102,7 +102,7 @@ class SnsSignature(Scheme):
             document = request.keys(url)
             if document is None:
                 raise KeyNeeded(url, named=True)
-            if not holds(signing_key(document, now, _NAMES), signature, text):
+            if not is_valid(signing_key(document, now, _NAMES), signature, text):
                 raise RefusedRequest("signature_mismatch")
             time = read_time(message["Timestamp"], "rfc3339")
             check_fresh(time, now, self.tolerance)
@@ -174,7 +174,7 @@ def _confirm(request: WebhookRequest, payload: Payload, secrets: tuple[bytes, ..
 
 
 _ARN = Form(_TOPIC.pattern, "the ARN of a topic, such as arn:aws:sns:eu-central-1:123456789012:orders")
-Topics = Annotated[tuple[Annotated[str, _ARN], ...], BeforeValidator(listed), SINGLE]
+Topics = Annotated[tuple[Annotated[str, _ARN], ...], BeforeValidator(as_tuple), SINGLE]
 
 
 class SnsOptions(Options):

@@ -40,7 +40,7 @@ class SignedHeaders(Scheme):
         keys = tuple(map(text_key, secrets))
 
         def verify(request: WebhookRequest, now: float) -> Match:
-            value = request.headers.required(_HEADER.lower(), "missing_signature")
+            value = request.headers.require(_HEADER.lower(), "missing_signature")
             timestamp, names, signature = _fields(value)
             time = read_time(timestamp, "s")
             message = _message(timestamp, names, request.headers, request.body)
@@ -75,7 +75,7 @@ def _fields(value: str) -> tuple[str, str, str]:
 
 
 def _message(timestamp: str, names: str, headers: Headers, body: bytes) -> bytes:
-    values = [headers.required(name, "missing_id") for name in names.split(" ")]
+    values = [headers.require(name, "missing_id") for name in names.split(" ")]
     if "." in values[names.split(" ").index(_ID)]:
         raise RefusedRequest("malformed_id")
     return ".".join((timestamp, names, *values, "")).encode("utf-8", "surrogatepass") + body

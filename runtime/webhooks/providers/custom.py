@@ -19,7 +19,7 @@ from runtime.webhooks.schemes.basic import Basic
 from runtime.webhooks.schemes.hmac import Hmac
 from runtime.webhooks.schemes.jwt import Jwt
 from runtime.webhooks.schemes.scheme import Scheme
-from runtime.webhooks.schemes.signature_header import Fields, Prefixed
+from runtime.webhooks.schemes.signature_header import Fields, PrefixHeader
 from runtime.webhooks.schemes.template import Template
 from runtime.webhooks.schemes.timestamp import Unit
 from runtime.webhooks.schemes.token import QueryToken, Token
@@ -60,7 +60,7 @@ ACCEPTED: Final = json_or_form("payload", plain=True, last=True)
 """The decoder of bodies that a webhook of a provider with `duplicate_keys` has accepted, whatever its options are."""
 
 
-def decoded(row: Provider, duplicate_keys: DuplicateKeys) -> Provider:
+def with_decoder(row: Provider, duplicate_keys: DuplicateKeys) -> Provider:
     """Return `row` with the decoder of bodies that arrive."""
     return replace(row, decoder=json_or_form("payload", plain=True, last=duplicate_keys == "last"))
 
@@ -105,7 +105,7 @@ def _configure_custom(row: Provider, options: CustomOptions) -> Provider:
     tolerance = timedelta(minutes=5) if options.tolerance is None else options.tolerance
     scheme = Hmac(
         header=options.header,
-        form=Prefixed(options.prefix),
+        form=PrefixHeader(options.prefix),
         lenient=True,
         last=options.duplicate_keys == "last",
         unit=options.timestamp_unit,
@@ -117,10 +117,10 @@ def _configure_custom(row: Provider, options: CustomOptions) -> Provider:
         tolerance=tolerance.total_seconds() if timed else None,
     )
     described = replace(row, scheme=scheme, compression=options.compressed)
-    return identified(decoded(described, options.duplicate_keys), options.event_header, options.id_header)
+    return with_identity(with_decoder(described, options.duplicate_keys), options.event_header, options.id_header)
 
 
-def identified(row: Provider, event_header: str | None, id_header: str | None) -> Provider:
+def with_identity(row: Provider, event_header: str | None, id_header: str | None) -> Provider:
     """Return `row` with the event and the delivery's id read from these headers, as far as given."""
     event, delivery_id = ((f"header:{name}",) if name else () for name in (event_header, id_header))
     return replace(row, event=event, delivery_id=delivery_id)
@@ -171,8 +171,8 @@ def _configure_token(row: Provider, options: TokenOptions) -> Provider:
     scheme: Scheme = Token(header=options.header, prefix=options.prefix)
     if options.parameter is not None:
         scheme = QueryToken(parameter=options.parameter)
-    return identified(
-        decoded(replace(row, scheme=scheme), options.duplicate_keys), options.event_header, options.id_header
+    return with_identity(
+        with_decoder(replace(row, scheme=scheme), options.duplicate_keys), options.event_header, options.id_header
     )
 
 
@@ -204,7 +204,7 @@ BASIC = Provider(
     compression="content",
     decoder=ACCEPTED,
     options=BasicOptions,
-    configure=lambda row, options: decoded(row, options.duplicate_keys),
+    configure=lambda row, options: with_decoder(row, options.duplicate_keys),
 )
 
 
@@ -213,15 +213,15 @@ Algorithm = Literal[
 ]
 
 
-def listed(value: Any) -> Any:
+def as_tuple(value: Any) -> Any:
     return (value,) if isinstance(value, str) else value
 
 
 Algorithms = Annotated[
-    tuple[Algorithm, ...], BeforeValidator(listed), SINGLE, Relation(families=FAMILIES), Field(min_length=1)
+    tuple[Algorithm, ...], BeforeValidator(as_tuple), SINGLE, Relation(families=FAMILIES), Field(min_length=1)
 ]
 Texts = Annotated[
-    tuple[Annotated[str, Form(r"(?s:.+)", "a text of at least one character")], ...], BeforeValidator(listed), SINGLE
+    tuple[Annotated[str, Form(r"(?s:.+)", "a text of at least one character")], ...], BeforeValidator(as_tuple), SINGLE
 ]
 JwksUrl = Annotated[
     Url,
@@ -286,7 +286,7 @@ def _configure_jwt(row: Provider, options: JwtOptions) -> Provider:
         body_claim=options.body_claim,
     )
     described = replace(row, scheme=scheme, keyless=options.jwks_url is not None)
-    return identified(decoded(described, options.duplicate_keys), options.event_header, options.id_header)
+    return with_identity(with_decoder(described, options.duplicate_keys), options.event_header, options.id_header)
 
 
 JWT = Provider(

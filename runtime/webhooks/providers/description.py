@@ -88,7 +88,7 @@ def _proof(scheme: Scheme) -> str:
         case Basic():
             return "name and password; nothing is signed"
         case SecretPrefixScheme():
-            return "; or ".join(dict.fromkeys(map(_proof, scheme.ways)))
+            return "; or ".join(dict.fromkeys(map(_proof, scheme.schemes)))
     return scheme.words or ""
 
 

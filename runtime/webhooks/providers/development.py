@@ -13,7 +13,7 @@ from runtime.webhooks.request.request import OK
 from runtime.webhooks.schemes.hmac import Hmac
 from runtime.webhooks.schemes.jwt import Jwt
 from runtime.webhooks.schemes.secret_prefix import SecretPrefixScheme
-from runtime.webhooks.schemes.signature_header import Fields, ListHeader, Prefixed
+from runtime.webhooks.schemes.signature_header import Fields, ListHeader, PrefixHeader
 from runtime.webhooks.schemes.token import Token
 
 _GITLAB_SIGNED = symmetric()
@@ -51,7 +51,7 @@ DEVELOPMENT: Final = (
         doc="Webhooks of Bitbucket Cloud and Data Center.",
         doc_url="https://support.atlassian.com/bitbucket-cloud/docs/manage-webhooks/",
         # The name of GitHub's old SHA-1 header, but SHA-256: the row sets the algorithm, not the header.
-        scheme=Hmac(header="X-Hub-Signature", form=Prefixed("sha256=")),
+        scheme=Hmac(header="X-Hub-Signature", form=PrefixHeader("sha256=")),
         event=("header:X-Event-Key",),
         sample_event="pullrequest:created",
         delivery_id=("header:X-Request-UUID", "header:X-Request-Id"),
@@ -73,7 +73,7 @@ DEVELOPMENT: Final = (
         title="GitHub",
         doc="Webhooks of GitHub repositories, organizations and apps.",
         doc_url="https://docs.github.com/en/webhooks/using-webhooks/validating-webhook-deliveries",
-        scheme=Hmac(header="X-Hub-Signature-256", form=Prefixed("sha256=")),
+        scheme=Hmac(header="X-Hub-Signature-256", form=PrefixHeader("sha256=")),
         # https://docs.github.com/en/webhooks/webhook-events-and-payloads#payload-cap
         body_limit=25 * MIB,
         decoder=json_or_form("payload"),
@@ -87,7 +87,7 @@ DEVELOPMENT: Final = (
         title="Jira",
         doc="Webhooks of Jira Cloud with a secret. Those of Connect apps have a JWT instead.",
         doc_url="https://developer.atlassian.com/cloud/jira/platform/webhooks/",
-        scheme=Hmac(header="X-Hub-Signature", form=Prefixed("sha256=")),
+        scheme=Hmac(header="X-Hub-Signature", form=PrefixHeader("sha256=")),
         event=("$.webhookEvent",),
         delivery_id=("header:X-Atlassian-Webhook-Identifier",),
     ),

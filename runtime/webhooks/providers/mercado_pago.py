@@ -45,7 +45,7 @@ class Manifest(Scheme):
         keys = tuple(map(text_key, secrets))
 
         def verify(request: WebhookRequest, now: float) -> Match:
-            header = request.headers.required(_SIGNATURE, "missing_signature")
+            header = request.headers.require(_SIGNATURE, "missing_signature")
             signatures, timestamp = _FORM.read(header)
             time = read_time(timestamp, "s" if len(timestamp) <= _SECONDS_DIGITS else "ms")
             identity = query_parameters(request.query).get("data.id", "")

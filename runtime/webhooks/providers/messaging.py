@@ -18,7 +18,7 @@ from runtime.webhooks.request.request import OK, StaticAnswer, WebhookRequest
 from runtime.webhooks.schemes.basic import Basic
 from runtime.webhooks.schemes.hmac import Hmac
 from runtime.webhooks.schemes.public_key import PublicKey
-from runtime.webhooks.schemes.signature_header import Prefixed
+from runtime.webhooks.schemes.signature_header import PrefixHeader
 from runtime.webhooks.schemes.token import Token
 
 _DISCORD = PublicKey(
@@ -73,7 +73,7 @@ MESSAGING: Final = (
         title="Intercom",
         doc="Notifications of an Intercom app, signed with SHA-1, the only option. The secret is the client secret.",
         doc_url="https://developers.intercom.com/docs/webhooks",
-        scheme=Hmac(header="X-Hub-Signature", form=Prefixed("sha1="), algorithm="sha1"),
+        scheme=Hmac(header="X-Hub-Signature", form=PrefixHeader("sha1="), algorithm="sha1"),
         event=("$.topic",),
         delivery_id=("$.id",),
         answer=OK,
@@ -123,7 +123,7 @@ MESSAGING: Final = (
         doc_url="https://docs.slack.dev/authentication/verifying-requests-from-slack/",
         scheme=Hmac(
             header="X-Slack-Signature",
-            form=Prefixed("v0="),
+            form=PrefixHeader("v0="),
             payload="v0:{timestamp}:{body}",
             timestamp_header="X-Slack-Request-Timestamp",
             tolerance=300,
@@ -169,7 +169,7 @@ MESSAGING: Final = (
         doc_url="https://dev.twitch.tv/docs/eventsub/handling-webhook-events/",
         scheme=Hmac(
             header="Twitch-Eventsub-Message-Signature",
-            form=Prefixed("sha256="),
+            form=PrefixHeader("sha256="),
             payload="{id}{timestamp}{body}",
             timestamp_header="Twitch-Eventsub-Message-Timestamp",
             id_header="Twitch-Eventsub-Message-Id",
@@ -191,7 +191,9 @@ MESSAGING: Final = (
         doc="X's Account Activity API. The secret is the app's consumer secret.",
         doc_url="https://developer.x.com/en/docs/x-api/enterprise/account-activity-api/guides/securing-webhooks",
         # The handshake signs short texts for anyone who asks: none of them begins like this.
-        scheme=Hmac(header="X-Twitter-Webhooks-Signature", form=Prefixed("sha256="), encoding="base64", begins=b"{"),
+        scheme=Hmac(
+            header="X-Twitter-Webhooks-Signature", form=PrefixHeader("sha256="), encoding="base64", begins=b"{"
+        ),
         handshake=query_proof(token="crc_token", name="response_token"),  # noqa: S106 - its name
         event=("key:for_user_id,user_has_blocked,apps,users",),
         # Every event contains its own id or time; there is no other id.
@@ -223,7 +225,7 @@ MESSAGING: Final = (
         doc_url="https://developers.zoom.us/docs/api/webhooks/",
         scheme=Hmac(
             header="X-Zm-Signature",
-            form=Prefixed("v0="),
+            form=PrefixHeader("v0="),
             payload="v0:{timestamp}:{body}",
             timestamp_header="X-Zm-Request-Timestamp",
             tolerance=300,
@@ -268,7 +270,7 @@ MESSAGING: Final = (
         title="Meta",
         doc="Webhooks of Facebook, Instagram, Messenger and WhatsApp. The secret is the app's secret.",
         doc_url="https://developers.facebook.com/docs/graph-api/webhooks/getting-started",
-        scheme=Hmac(header="X-Hub-Signature-256", form=Prefixed("sha256=")),
+        scheme=Hmac(header="X-Hub-Signature-256", form=PrefixHeader("sha256=")),
         handshake=_meta_subscription(None),
         event=("$.entry[0].changes[0].field", "$.object"),
         # Ids are inside the change, elsewhere in every product; each entry has a time.

@@ -11,7 +11,7 @@ from runtime.webhooks.providers.provider import MIB, Provider
 from runtime.webhooks.request.field_source import BODY
 from runtime.webhooks.request.request import OK, StaticAnswer
 from runtime.webhooks.schemes.hmac import Hmac
-from runtime.webhooks.schemes.signature_header import Fields, Prefixed
+from runtime.webhooks.schemes.signature_header import Fields, PrefixHeader
 from runtime.webhooks.schemes.token import BodyToken, without
 
 _BOX_ESCAPES = re.compile(r"\\(?!/)|[^\x20-\x7e]")
@@ -124,7 +124,7 @@ OFFICE: Final = (
         title="Typeform",
         doc="Answers to a Typeform.",
         doc_url="https://www.typeform.com/developers/webhooks/secure-your-webhooks/",
-        scheme=Hmac(header="Typeform-Signature", form=Prefixed("sha256="), encoding="base64"),
+        scheme=Hmac(header="Typeform-Signature", form=PrefixHeader("sha256="), encoding="base64"),
         event=("$.event_type",),
         delivery_id=("$.event_id",),
     ),

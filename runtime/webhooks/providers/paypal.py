@@ -13,7 +13,7 @@ from pydantic import Field
 
 from dslc.blocks.options import Options
 from dslc.blocks.values.types import Form
-from runtime.webhooks.keys.certificate import holds, private_key, read_signature, signing_key, write_signature
+from runtime.webhooks.keys.certificate import is_valid, private_key, read_signature, signing_key, write_signature
 from runtime.webhooks.providers.provider import Provider
 from runtime.webhooks.request.refusal import RefusedRequest
 from runtime.webhooks.request.request import WebhookRequest
@@ -46,20 +46,20 @@ class PayPalSignature(Scheme):
     def check(self, secrets: Sequence[bytes]) -> Check:
         def verify(request: WebhookRequest, now: float) -> Match:
             headers = request.headers
-            signature = read_signature(headers.required("paypal-transmission-sig", "missing_signature"))
-            identity = headers.required("paypal-transmission-id", "malformed_signature")
-            time = headers.required("paypal-transmission-time", "malformed_signature")
-            url = _URL.fullmatch(headers.required("paypal-cert-url", "malformed_signature"))
+            signature = read_signature(headers.require("paypal-transmission-sig", "missing_signature"))
+            identity = headers.require("paypal-transmission-id", "malformed_signature")
+            time = headers.require("paypal-transmission-time", "malformed_signature")
+            url = _URL.fullmatch(headers.require("paypal-cert-url", "malformed_signature"))
             if not _ID.fullmatch(identity) or url is None or bool(url[1]) != self.sandbox:
                 raise RefusedRequest("malformed_signature")
-            if headers.required("paypal-auth-algo", "malformed_signature") != "SHA256withRSA":
+            if headers.require("paypal-auth-algo", "malformed_signature") != "SHA256withRSA":
                 raise RefusedRequest("outdated_signature")
             sent = read_time(time, "rfc3339")
             document = request.keys(url[0])
             if document is None:
                 raise KeyNeeded(url[0], named=True)
             text = self._text(identity, time, request.body)
-            if not holds(signing_key(document, now, _NAMES), signature, text):
+            if not is_valid(signing_key(document, now, _NAMES), signature, text):
                 raise RefusedRequest("signature_mismatch")
             check_fresh(sent, now, self.tolerance)
             return Match(hashlib.sha256(text).digest(), int(sent), 0, url[0])

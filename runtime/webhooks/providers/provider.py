@@ -106,7 +106,7 @@ class Provider:
         """Return `body` as this provider's payload, decoded on demand. `content_type`: the header's value."""
         return Payload(self.decoder, body, content_type)
 
-    def configured(self, options: Mapping[str, object] | BaseModel | None) -> Provider:
+    def with_options(self, options: Mapping[str, object] | BaseModel | None) -> Provider:
         """Return the row with `options` applied, or its defaults; the result has no options.
 
         An option that is a secret is given as a `Secret`, or as its own text; never as a reference. Raises ValueError,
@@ -116,9 +116,9 @@ class Provider:
             if options:
                 raise ValueError(f"provider {self.name} has no options")
             return self
-        return replace(self.configure(self, self._read(options, self.options)), options=None, configure=None)
+        return replace(self.configure(self, self._parse_options(options, self.options)), options=None, configure=None)
 
-    def _read(self, options: Mapping[str, object] | BaseModel | None, model: type[BaseModel]) -> BaseModel:
+    def _parse_options(self, options: Mapping[str, object] | BaseModel | None, model: type[BaseModel]) -> BaseModel:
         if isinstance(options, model):
             return options
         given = dict(options or {})
@@ -128,12 +128,12 @@ class Provider:
                 raise ValueError(f"provider {self.name}: {name} refers to a secret that was not resolved")
         # The model checks the text of a program; a secret's value may be any text.
         given |= dict.fromkeys(secrets, "a secret")
-        read = self._valid(given, model)
+        read = self._validate(given, model)
         return read.model_copy(
             update={name: secret.reveal().decode("utf-8", "surrogateescape") for name, secret in secrets.items()}
         )
 
-    def _valid(self, given: dict[str, object], model: type[BaseModel]) -> BaseModel:
+    def _validate(self, given: dict[str, object], model: type[BaseModel]) -> BaseModel:
         try:
             return model.model_validate(given)
         except ValidationError as error:

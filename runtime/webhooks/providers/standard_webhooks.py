@@ -49,7 +49,7 @@ _ASYMMETRIC = PublicKey(
 )
 
 
-def _decoded(secret: bytes) -> bytes | None:
+def _optional_base64_key(secret: bytes) -> bytes | None:
     """Return the alternative key that Polar's own library accepts."""
     try:
         return base64_key(secret)
@@ -134,7 +134,7 @@ POLAR = replace(
     title="Polar",
     doc="Events of Polar. The whole secret is the key, or it is base64 of it.",
     doc_url="https://docs.polar.sh/integrate/webhooks",
-    scheme=replace(symmetric(key=text_key), other_key=_decoded),
+    scheme=replace(symmetric(key=text_key), other_key=_optional_base64_key),
 )
 
 SENDERS: Final = (STANDARD_WEBHOOKS, SVIX, CLERK, RESEND, OPENAI, REPLICATE, SUPABASE, POLAR)

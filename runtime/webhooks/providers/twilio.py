@@ -53,7 +53,7 @@ class FormUrl(Scheme):
         signing = Signing(self.algorithm, "base64")
 
         def verify(request: WebhookRequest, now: float) -> Match:
-            signature = request.headers.required(_HEADER.lower(), "missing_signature")
+            signature = request.headers.require(_HEADER.lower(), "missing_signature")
             url, fields = _parts(request)
             messages = [(each + fields).encode("utf-8", "surrogatepass") for each in _ports(url)]
             mac, index = signing.match(keys, messages, [signature])

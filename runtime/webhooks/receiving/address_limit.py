@@ -63,7 +63,7 @@ class AddressLimit:
         self._capacity = capacity
         self._refused: OrderedDict[bytes, tuple[float, int]] = OrderedDict()
         self._known: OrderedDict[tuple[bytes, str], float] = OrderedDict()
-        self._said = False
+        self._warned = False
 
     def origin(self, peer: str | None, headers: Headers) -> Origin:
         """Return the origin of a request that came over a connection with `peer`."""
@@ -71,7 +71,7 @@ class AddressLimit:
             return Origin(client_address(peer, headers, self._trusted), False)
         return Origin(peer, is_proxied(peer, headers))
 
-    def unread(self, peer: str | None) -> Origin:
+    def unread_origin(self, peer: str | None) -> Origin:
         """Return the origin of data that never became a request; unknown behind a trusted proxy."""
         return Origin(None if self._trusted else peer, False)
 
@@ -83,12 +83,12 @@ class AddressLimit:
         if route is not None and route.allow_from and not is_allowed(origin.address, route.allow_from):
             raise RefusedRequest("address_not_allowed")
 
-    def refused(self, origin: Origin, status: int) -> None:
+    def record_refusal(self, origin: Origin, status: int) -> None:
         """Note that a request from `origin` was refused with `status`."""
         if status not in _COUNTED or not self._limit:
             return None
         if origin.hidden:
-            return self._say()
+            return self._warn_of_proxy()
         key = network(origin.address)
         if key is None:
             return None
@@ -99,7 +99,7 @@ class AddressLimit:
             self._refused.popitem(last=False)
         return None
 
-    def verified(self, origin: Origin, route: Route) -> None:
+    def record_verification(self, origin: Origin, route: Route) -> None:
         """Note that a request from `origin` was verified by `route`."""
         key = network(origin.address)
         if key is None or not route.verified:
@@ -123,10 +123,10 @@ class AddressLimit:
             return
         raise RefusedRequest("address_limited", fields=b"Retry-After: %d\r\n" % max(1, -int(-left // 1)))
 
-    def _say(self) -> None:
+    def _warn_of_proxy(self) -> None:
         """Log once that all senders behind a proxy look alike."""
-        if not self._said:
-            self._said = True
+        if not self._warned:
+            self._warned = True
             log.warning(
                 "senders_behind_proxy",
                 hint="addresses of senders are unknown and not limited; set the number of proxies: --trusted-proxies 1",

@@ -85,7 +85,7 @@ class Admission:
         self.on_admitted = on_admitted
         self._bytes = 0
         self._seal = Seal(database.keys, bodies.c.body)
-        self._stage = Stage(1, self._admit, self._plainly)
+        self._stage = Stage(1, self._admit, self._plain_writes)
 
     async def admit(self, candidate: Candidate) -> Decision:
         """Decide about `candidate` and return the decision after it is committed.
@@ -95,11 +95,11 @@ class Admission:
         size = len(candidate.body)
         if size <= OFF_THE_LOOP:
             return await self.put(candidate)
-        self._must_have_room(size)
+        self._check_room(size)
         entry = prepare_delivery(candidate, self._clock, self._usage)
         self._bytes += size
         try:
-            sealed = await asyncio.to_thread(self._sealed, entry, entry.delivery_id)
+            sealed = await asyncio.to_thread(self._seal_request, entry, entry.delivery_id)
         finally:
             self._bytes -= size
         return await self.put(candidate, entry._replace(sealed=sealed))
@@ -108,20 +108,20 @@ class Admission:
         """Like `admit`, without waiting: the future is done after the commit. `entry`: the prepared `candidate`, if it
         exists already. Raises `Busy` immediately."""
         size = len(candidate.body)
-        self._must_have_room(size)
+        self._check_room(size)
         entry = entry or prepare_delivery(candidate, self._clock, self._usage)
         answer: asyncio.Future[Decision] = self._commits.put(self._stage, entry)
         self._bytes += size
-        answer.add_done_callback(partial(self._done, size, candidate.agent is not None))
+        answer.add_done_callback(partial(self._finish, size, candidate.agent is not None))
         return answer
 
-    def _must_have_room(self, size: int) -> None:
+    def _check_room(self, size: int) -> None:
         if self._commits.depth >= self._capacity or (self._bytes and self._bytes + size > CAPACITY_BYTES):
             raise Busy("too many deliveries wait to be stored")
         if self._usage.full:
             raise Full("too many deliveries wait to be handled")
 
-    def _done(self, size: int, waits: bool, answer: asyncio.Future[Decision]) -> None:
+    def _finish(self, size: int, waits: bool, answer: asyncio.Future[Decision]) -> None:
         self._bytes -= size
         if answer.cancelled() or answer.exception() is not None:
             return
@@ -140,10 +140,10 @@ class Admission:
     def _admit(self, connection: Connection, entries: Sequence[PendingDelivery]) -> list[Decision]:
         """Decide about all deliveries and store the accepted ones. Runs in the writer's transaction."""
         # Counters first, so that all daemons lock in the same order.
-        rates = Rates.locked(connection, [limit.key for entry in entries for limit in entry.limits], entries[0].now)
+        rates = Rates.lock(connection, [limit.key for entry in entries for limit in entry.limits], entries[0].now)
         # Keys before ids: a delivery that another daemon commits in between is then found by its id and is a repeat.
-        seen = _seen(connection, entries)
-        firsts = _firsts(connection, entries)
+        seen = _known_keys(connection, entries)
+        firsts = _originals(connection, entries)
         # Deliveries of a commit whose confirmation was lost with the connection: already stored.
         stored = {first.delivery_id for first in firsts.values()} | set(seen.values())
         others = [(entry.delivery_id,) for entry in entries if not entry.identity and not entry.key]
@@ -153,7 +153,7 @@ class Admission:
         again: list[tuple[str, PendingDelivery]] = []
         for entry in entries:
             if entry.delivery_id in stored:
-                decisions.append(entry.accepted())
+                decisions.append(entry.acceptance())
                 continue
             first = firsts.get(entry.identity) if entry.identity else None
             verdict = decide(first, seen=entry.forgotten or entry.key in seen)
@@ -179,7 +179,7 @@ class Admission:
             self._queue_again(connection, again)
         return decisions
 
-    def _plainly(self, entries: Sequence[PendingDelivery]) -> PlainWrites[Decision] | None:
+    def _plain_writes(self, entries: Sequence[PendingDelivery]) -> PlainWrites[Decision] | None:
         """Return statements that store all deliveries, to be rolled back if one is a repeat or a replay. None if
         `_admit` has to decide: if limits are counted, or a replay key may have been deleted."""
         if any([entry.limits or entry.forgotten for entry in entries]):  # noqa: C419 - a list is quicker
@@ -189,7 +189,7 @@ class Admission:
             *bulk.insert_statements("sqlite", replay_keys, _KEY_COLUMNS, _keys(entries)),
             *bulk.insert_statements("sqlite", bodies, _BODY_COLUMNS, self._bodies(_with_bodies(entries))),
         ]
-        return PlainWrites(statements, [entry.accepted() for entry in entries])
+        return PlainWrites(statements, [entry.acceptance() for entry in entries])
 
     def _insert(self, connection: Connection, accepted: list[PendingDelivery]) -> None:
         """Store the accepted rows, their bodies and their replay keys.
@@ -215,11 +215,11 @@ class Admission:
         rows = []
         for row, entry in of:
             known = entry.sealed if row == entry.delivery_id else None
-            sealed, headers_size = known or self._sealed(entry, row)
+            sealed, headers_size = known or self._seal_request(entry, row)
             rows.append((row, entry.candidate.user_id, sealed, headers_size))
         return rows
 
-    def _sealed(self, entry: PendingDelivery, row: str) -> tuple[SealedBytes, int]:
+    def _seal_request(self, entry: PendingDelivery, row: str) -> tuple[SealedBytes, int]:
         """Return the stored request, encrypted for the delivery `row`, and the number of bytes that are headers."""
         piece, headers_size = pack(entry.candidate.received, entry.candidate.body)
         return self._seal.close(piece, row=row, user_id=entry.candidate.user_id), headers_size
@@ -241,9 +241,9 @@ class Admission:
 def _within_limits(entry: PendingDelivery, rates: Rates) -> Decision:
     """Count the delivery, or decide how long its sender has to wait."""
     if not entry.limits:
-        return entry.accepted()
+        return entry.acceptance()
     wait, quotas = rates.take(entry.limits, entry.now)
-    return Decision("limited", "", retry_after=wait, quotas=quotas) if wait else entry.accepted(quotas)
+    return Decision("limited", "", retry_after=wait, quotas=quotas) if wait else entry.acceptance(quotas)
 
 
 def _with_bodies(entries: Iterable[PendingDelivery]) -> Iterable[tuple[str, PendingDelivery]]:
@@ -273,13 +273,15 @@ def decide(first: Original | None, *, seen: bool) -> Verdict:
     return "replayed" if seen else "accepted"
 
 
-def _firsts(connection: Connection, entries: Sequence[PendingDelivery]) -> dict[tuple[str, str, str] | None, Original]:
+def _originals(
+    connection: Connection, entries: Sequence[PendingDelivery]
+) -> dict[tuple[str, str, str] | None, Original]:
     wanted = [entry.identity for entry in entries if entry.identity]
     rows = bulk.find(connection, deliveries, _IDENTITY, ("id", "state"), wanted)
     return {(row[0], row[1], row[2]): Original(row[3], row[4]) for row in rows}
 
 
-def _seen(connection: Connection, entries: Sequence[PendingDelivery]) -> dict[tuple[str, str, bytes] | None, str]:
+def _known_keys(connection: Connection, entries: Sequence[PendingDelivery]) -> dict[tuple[str, str, bytes] | None, str]:
     wanted = [entry.key for entry in entries if entry.key]
     rows = bulk.find(connection, replay_keys, _KEY, ("delivery_id",), wanted)
     return {(row[0], row[1], bytes(row[2])): row[3] for row in rows}

@@ -29,7 +29,7 @@ def client_address(peer: str | None, headers: Headers, trusted: int) -> str | No
     entries = forwarded_for(headers)
     if len(entries) < trusted:
         return peer
-    found = _entry(entries[-trusted])
+    found = _parse_entry(entries[-trusted])
     return peer if found is None else str(found)
 
 
@@ -41,7 +41,7 @@ def forwarded_for(headers: Headers) -> list[str]:
     return [entry.strip(" \t") for entry in ",".join(lines).split(",")]
 
 
-def parsed(address: str | None) -> IPv4Address | IPv6Address | None:
+def parse_address(address: str | None) -> IPv4Address | IPv6Address | None:
     """Return `address` without its zone, and IPv4-mapped IPv6 (RFC 4291 section 2.5.5.2) as IPv4; None if it is not an
     address."""
     if address is None:
@@ -56,7 +56,7 @@ def parsed(address: str | None) -> IPv4Address | IPv6Address | None:
 
 def is_allowed(address: str | None, networks: Iterable[IPv4Network | IPv6Network]) -> bool:
     """Return True if `address` is in one of `networks`."""
-    found = parsed(address)
+    found = parse_address(address)
     return found is not None and any(found in network for network in networks)
 
 
@@ -65,11 +65,11 @@ def is_proxied(peer: str | None, headers: Headers) -> bool:
     `X-Forwarded-For`."""
     if headers.get(FORWARDED_FOR) is None:
         return False
-    found = parsed(peer)
+    found = parse_address(peer)
     return found is None or found.is_private or found.is_loopback
 
 
-def _entry(text: str) -> IPv4Address | IPv6Address | None:
+def _parse_entry(text: str) -> IPv4Address | IPv6Address | None:
     """Parse an entry; some proxies append a port, with an IPv6 address then in brackets."""
     match = _WITH_PORT.fullmatch(text)
-    return parsed(text if match is None else match["in_brackets"] or match["plain"])
+    return parse_address(text if match is None else match["in_brackets"] or match["plain"])

@@ -39,7 +39,7 @@ class PendingDelivery(NamedTuple):
     sealed: tuple[SealedBytes, int] | None = None
     """The stored request, see `stored_request.pack`, encrypted for the row `delivery_id`, if done in advance."""
 
-    def accepted(self, quotas: tuple[Quota, ...] = ()) -> Decision:
+    def acceptance(self, quotas: tuple[Quota, ...] = ()) -> Decision:
         return Decision("accepted", self.delivery_id, quotas=quotas)
 
 

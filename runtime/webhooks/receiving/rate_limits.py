@@ -91,7 +91,7 @@ class Rates:
         self._windows = windows
 
     @classmethod
-    def locked(cls, connection: Connection, keys: Iterable[Key], now: int) -> Rates:
+    def lock(cls, connection: Connection, keys: Iterable[Key], now: int) -> Rates:
         """Read and lock the rows of `keys` until the end of the transaction; insert missing ones. In the order of the
         keys, so that daemons do not deadlock."""
         wanted = sorted(set(keys))

@@ -26,7 +26,7 @@ from runtime.webhooks.receiving import rate_limits
 from runtime.webhooks.receiving.address_limit import AddressLimit, Origin
 from runtime.webhooks.receiving.admission import Admission, Busy
 from runtime.webhooks.receiving.request_metrics import RequestMetrics
-from runtime.webhooks.request.content import CODINGS, FORM, TRANSFER_HEADERS, Content, decompressed, most_content
+from runtime.webhooks.request.content import CODINGS, FORM, TRANSFER_HEADERS, Content, decompress, most_content
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.payload import OFF_THE_LOOP, Payload
 from runtime.webhooks.request.refusal import RefusedRequest
@@ -39,8 +39,8 @@ log = structlog.get_logger("symbiont.receiver")
 
 HEALTH_PATH: Final = "/healthz"
 
-Judged = StaticAnswer | tuple[VerifiedRequest, str | None]
-"""The answer to a handshake, or the verified delivery and the filter that refuses it, see `Filters.refusing`."""
+Judgement = StaticAnswer | tuple[VerifiedRequest, str | None]
+"""The answer to a handshake, or the verified delivery and the filter that refuses it, see `Filters.refusing_filter`."""
 
 Fetch = Callable[[KeyNeeded, str], Awaitable[None]]
 """Fetches the keys that a check needs, so that `Keys` has them. Raises `RefusedRequest` if they are unavailable."""
@@ -85,7 +85,7 @@ class _Arrival:
         """Return the body's SHA-256 in hexadecimal, computed once if a payload exists."""
         return hashlib.sha256(self.body).hexdigest() if self.payload is None else self.payload.sha256()
 
-    def rejected(self, verdict: str, reason: str, status: int, delivery_id: str | None = None) -> RejectedRequest:
+    def rejection(self, verdict: str, reason: str, status: int, delivery_id: str | None = None) -> RejectedRequest:
         """Return the audit's record of a request that was not accepted."""
         route = self.route
         headers = chosen_headers(self.headers, route.noted_headers if route else noted_names())
@@ -146,32 +146,32 @@ class Receiver:
             return await self._receive(arrival)
         except RefusedRequest as reason:
             self._note_refusal(arrival, reason.reason, reason.status)
-            return refused(reason, arrival.route)
+            return refusal_response(reason, arrival.route)
         except HttpError as problem:
             self._note_refusal(arrival, problem.error, problem.status)
             return failure(problem)
         except Busy as busy:
             self._note(arrival, "refused", busy.reason, 503)
-            return refused(RefusedRequest(busy.reason), arrival.route, retry_after=busy.retry_after)
+            return refusal_response(RefusedRequest(busy.reason), arrival.route, retry_after=busy.retry_after)
         except Unavailable:
             self._note(arrival, "refused", "unavailable", 503)
-            return refused(RefusedRequest("unavailable"), arrival.route, retry_after=5)
+            return refusal_response(RefusedRequest("unavailable"), arrival.route, retry_after=5)
         except Exception:
             log.exception("request_failed", webhook=arrival.route and arrival.route.name)
             self._note(arrival, "refused", "internal", 500)
-            return refused(RefusedRequest("internal"), arrival.route)
+            return refusal_response(RefusedRequest("internal"), arrival.route)
 
     def refuse(self, problem: HttpError, peer: str | None) -> Response:
         """Return the answer to a malformed request over a connection with `peer`. It counts like every refusal, and an
         address that sends only such requests is limited."""
-        origin = self._addresses.unread(peer)
+        origin = self._addresses.unread_origin(peer)
         try:
             self._addresses.check(origin, None)
         except RefusedRequest as reason:
-            self._metrics.refused(reason.reason)
-            return refused(reason, None)
-        self._metrics.refused(problem.error)
-        self._addresses.refused(origin, problem.status)
+            self._metrics.record_refusal(reason.reason)
+            return refusal_response(reason, None)
+        self._metrics.record_refusal(problem.error)
+        self._addresses.record_refusal(origin, problem.status)
         return failure(problem)
 
     async def _receive(self, arrival: _Arrival) -> Response:
@@ -180,7 +180,7 @@ class Receiver:
         route = arrival.route = self._table().by_path.get(path)
         if route is None:
             if path == HEALTH_PATH and method in {"GET", "HEAD"}:
-                return answered(_HEALTHY)
+                return static_response(_HEALTHY)
             self._addresses.check(arrival.origin, None)
             raise RefusedRequest("not_found")
         self._addresses.check(arrival.origin, route)
@@ -188,35 +188,35 @@ class Receiver:
         arrival.body = await arrival.incoming.read(route.body_limit, arrival.origin.sender)
         verifier, sent = route.verifier, arrival.body
         if arrival.coding is not None:
-            arrival.body = await self._decompressed(arrival, arrival.coding, route.body_limit)
+            arrival.body = await self._decompress(arrival, arrival.coding, route.body_limit)
         elif method == "GET" and "GET" in verifier.provider.methods:
             arrival.body, arrival.content_type = head.query.encode(), FORM
         signed = arrival.body if verifier.provider.compression == "content" else sent
         request = WebhookRequest(headers, signed, method, route.public_url, head.query, self._keys)
         arrival.payload = verifier.payload(request, Content(arrival.body, arrival.content_type))
-        judged = await self._judge(arrival, route, request)
-        if isinstance(judged, StaticAnswer):
-            self._note(arrival, "handshake", "handshake", judged.status)
-            return answered(judged)
-        verified, refusing = judged
+        judgement = await self._judge(arrival, route, request)
+        if isinstance(judgement, StaticAnswer):
+            self._note(arrival, "handshake", "handshake", judgement.status)
+            return static_response(judgement)
+        verified, refusing = judgement
         if refusing is not None:
             self._note(arrival, "filtered", refusing, 200)
-            return answered(_FILTERED)
+            return static_response(_FILTERED)
         candidate = _candidate(arrival, route, verified)
         decision = await self._admission.admit(candidate)
-        self._metrics.decided(route, candidate, decision, headers, arrival.began)
-        return self._decided(arrival, verifier.provider.answer, decision)
+        self._metrics.record_decision(route, candidate, decision, headers, arrival.began)
+        return self._decision_response(arrival, verifier.provider.answer, decision)
 
-    async def _decompressed(self, arrival: _Arrival, coding: str, limit: int) -> bytes:
+    async def _decompress(self, arrival: _Arrival, coding: str, limit: int) -> bytes:
         """Return the content of the body, at most `limit` bytes. Raises `RefusedRequest` and `HttpError`."""
         room, most = arrival.incoming.room, most_content(len(arrival.body), limit)
         room.take(most)
         async with self._large:
-            content = await asyncio.to_thread(decompressed, arrival.body, coding, most)
+            content = await asyncio.to_thread(decompress, arrival.body, coding, most)
         room.give_back(most - len(content))
         return content
 
-    def _decided(self, arrival: _Arrival, answer: StaticAnswer | None, decision: Decision) -> Response:
+    def _decision_response(self, arrival: _Arrival, answer: StaticAnswer | None, decision: Decision) -> Response:
         """Return the answer to a decision. Raises `RefusedRequest`."""
         if decision.verdict == "limited":
             raise RefusedRequest("rate_limited", fields=rate_limits.fields(decision.quotas, decision.retry_after))
@@ -224,21 +224,21 @@ class Receiver:
             raise RefusedRequest("replayed")
         if decision.verdict == "repeated":
             self._note(arrival, "repeated", "repeated", 202 if answer is None else answer.status, decision.delivery_id)
-        response = accepted(decision.delivery_id) if answer is None else answered(answer)
+        response = accepted_response(decision.delivery_id) if answer is None else static_response(answer)
         return response._replace(extra=rate_limits.fields(decision.quotas)) if decision.quotas else response
 
     def _note(self, arrival: _Arrival, verdict: str, reason: str, status: int, delivery_id: str | None = None) -> None:
         """Record a request that was not accepted in the audit, and count it."""
-        rejected = arrival.rejected(verdict, reason, status, delivery_id)
+        rejected = arrival.rejection(verdict, reason, status, delivery_id)
         self._audit.put(rejected)
-        self._metrics.not_admitted(arrival.route, rejected)
+        self._metrics.record_rejection(arrival.route, rejected)
 
     def _note_refusal(self, arrival: _Arrival, reason: str, status: int) -> None:
         self._note(arrival, "refused", reason, status)
         # A request that names unknown keys causes fetches, so it counts as unauthenticated.
-        self._addresses.refused(arrival.origin, 401 if reason == "key_unavailable" else status)
+        self._addresses.record_refusal(arrival.origin, 401 if reason == "key_unavailable" else status)
 
-    async def _judge(self, arrival: _Arrival, route: Route, request: WebhookRequest) -> Judged:
+    async def _judge(self, arrival: _Arrival, route: Route, request: WebhookRequest) -> Judgement:
         """Verify the request and decide what it is; fetch keys that its check needs, once. Raises `RefusedRequest`."""
         try:
             return await self._judge_once(arrival, route, request)
@@ -249,24 +249,24 @@ class Receiver:
         except KeyNeeded as still:
             raise RefusedRequest(still.reason) from None
 
-    async def _judge_once(self, arrival: _Arrival, route: Route, request: WebhookRequest) -> Judged:
+    async def _judge_once(self, arrival: _Arrival, route: Route, request: WebhookRequest) -> Judgement:
         now = self._clock.now()
         searching = route.wanted is not None and route.wanted.searching
         try:
             if len(arrival.body) > OFF_THE_LOOP:
                 async with self._large:
-                    return await asyncio.to_thread(_judged, arrival, route, request, now)
+                    return await asyncio.to_thread(_judge_request, arrival, route, request, now)
             if searching:
-                return await asyncio.to_thread(_judged, arrival, route, request, now)
-            return _judged(arrival, route, request, now)
+                return await asyncio.to_thread(_judge_request, arrival, route, request, now)
+            return _judge_request(arrival, route, request, now)
         finally:
             if arrival.verified:
-                self._addresses.verified(arrival.origin, route)
+                self._addresses.record_verification(arrival.origin, route)
             if arrival.key_url is not None:
                 self._prove(arrival.key_url)
 
 
-def _judged(arrival: _Arrival, route: Route, request: WebhookRequest, now: float) -> Judged:
+def _judge_request(arrival: _Arrival, route: Route, request: WebhookRequest, now: float) -> Judgement:
     """Decide everything that depends on the request alone. Raises `RefusedRequest`, and `KeyNeeded` before
     verification."""
     verifier, payload = route.verifier, arrival.payload
@@ -286,7 +286,7 @@ def _judged(arrival: _Arrival, route: Route, request: WebhookRequest, now: float
     verified = verifier.identify(match, request, payload)
     arrival.event, arrival.id = verified.event, verified.delivery_id
     wanted = route.wanted
-    return verified, None if wanted is None else wanted.refusing(verified.event, request.headers, payload)
+    return verified, None if wanted is None else wanted.refusing_filter(verified.event, request.headers, payload)
 
 
 def _refuse_unread(route: Route, method: str, headers: Headers) -> str | None:
@@ -301,7 +301,7 @@ def _refuse_unread(route: Route, method: str, headers: Headers) -> str | None:
     return coding
 
 
-def _received(arrival: _Arrival, route: Route) -> HeaderPairs:
+def _stored_headers(arrival: _Arrival, route: Route) -> HeaderPairs:
     """Return the headers to store with the content, without secrets."""
     received = stored_request.without_secrets(arrival.headers, route.shown_secrets, route.credentials)
     if arrival.coding is None:
@@ -324,7 +324,7 @@ def _candidate(arrival: _Arrival, route: Route, verified: VerifiedRequest) -> Ca
         replay_until=(verified.timestamp or 0) + (tolerance or 0) if timed else 0.0,
         content_type=arrival.content_type,
         headers=chosen_headers(arrival.headers, route.noted_headers),
-        received=_received(arrival, route),
+        received=_stored_headers(arrival, route),
         source=arrival.origin.address,
         verified=route.verified,
         secret_index=verified.secret_index if route.verified else None,
@@ -339,18 +339,18 @@ def _candidate(arrival: _Arrival, route: Route, verified: VerifiedRequest) -> Ca
 _NOSNIFF = b"X-Content-Type-Options: nosniff\r\n"
 
 
-def answered(answer: StaticAnswer) -> Response:
+def static_response(answer: StaticAnswer) -> Response:
     """Return an answer that a provider's row prescribes."""
     fields = "".join(f"{name}: {value}\r\n" for name, value in answer.fields).encode("ascii")
     return Response(answer.status, answer.content_type, answer.body, _NOSNIFF + fields)
 
 
-def accepted(delivery_id: str) -> Response:
+def accepted_response(delivery_id: str) -> Response:
     """Return the answer to a committed delivery."""
     return Response(202, JSON, b'{"delivery_id":"%b"}' % delivery_id.encode())
 
 
-def refused(reason: RefusedRequest, route: Route | None, *, retry_after: int | None = None) -> Response:
+def refusal_response(reason: RefusedRequest, route: Route | None, *, retry_after: int | None = None) -> Response:
     """Return the answer to a refused request. `retry_after`: seconds."""
     extra = ""
     if reason.status == 405 and route is not None:

@@ -34,7 +34,9 @@ class RequestMetrics:
         self._clock = clock
         self._logger = logging.getLogger(LOGGER)
 
-    def decided(self, route: Route, candidate: Candidate, decision: Decision, headers: Headers, began: float) -> None:
+    def record_decision(
+        self, route: Route, candidate: Candidate, decision: Decision, headers: Headers, began: float
+    ) -> None:
         """Count and log the decision about a verified, wanted delivery. `began`: when its head was complete, in
         monotonic seconds."""
         seconds = self._clock.monotonic() - began
@@ -58,14 +60,14 @@ class RequestMetrics:
                 **_traces(headers),
             )
 
-    def not_admitted(self, route: Route | None, rejected: RejectedRequest) -> None:
+    def record_rejection(self, route: Route | None, rejected: RejectedRequest) -> None:
         """Count a request that the audit records."""
         if route is not None:
             self._metrics.deliveries.add(_webhook(route), rejected.verdict)
         if rejected.verdict == "refused":
-            self.refused(rejected.reason)
+            self.record_refusal(rejected.reason)
 
-    def refused(self, reason: str) -> None:
+    def record_refusal(self, reason: str) -> None:
         """Count a refusal, also of a malformed request."""
         self._metrics.refusals.add(reason)
 

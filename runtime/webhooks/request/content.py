@@ -35,7 +35,7 @@ def most_content(size: int, limit: int) -> int:
     return min(limit, max(_RATIO * size, _ANY_RATIO))
 
 
-def decompressed(body: bytes, coding: str, most: int) -> bytes:
+def decompress(body: bytes, coding: str, most: int) -> bytes:
     """Return the content of a body with one of `CODINGS`. Memory is used for `most` bytes and not for more.
 
     Raises `RefusedRequest`: `body_too_large`, or `malformed_encoding` unless the body is exactly one compressed text.

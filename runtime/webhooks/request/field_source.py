@@ -43,11 +43,11 @@ def compile_sources(sources: Sequence[str], *, malformed: str, every: bool = Fal
     something. If a path finds several nodes, the first counts; with `every`, all of them do, so that the id of a batch
     includes every item. A long value made of several parts is replaced by its SHA-256.
 
-    The function raises `Refused(malformed)` for a value that is not short printable text (ASCII in a header) or was not
-    sent as a whole, `RefusedRequest` `ambiguous_header` for a header sent twice, and why a body that a source needs
-    cannot be decoded.
+    The function raises `RefusedRequest`: `malformed` for a value that is not short printable text (ASCII in a header)
+    or was not sent as a whole, `ambiguous_header` for a header sent twice, and the reason why a body that a source
+    needs cannot be decoded.
     """
-    reads = [_read(source, every) for source in sources]
+    reads = [_reader(source, every) for source in sources]
 
     def read(headers: Headers, payload: Payload) -> str | None:
         for each in reads:
@@ -65,7 +65,7 @@ def compile_sources(sources: Sequence[str], *, malformed: str, every: bool = Fal
     return read if reads else _never
 
 
-def _read(source: str, every: bool) -> Read:
+def _reader(source: str, every: bool) -> Read:
     if source == BODY:
         return lambda headers, payload: payload.sha256()
     if source.startswith(_KEY):

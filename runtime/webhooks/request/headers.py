@@ -46,14 +46,14 @@ class Headers:
     def one(self, name: str, *, repeated: str) -> str | None:
         """Return the only value of `name` (in lower case), trimmed; None if absent.
 
-        Raises `Refused(repeated)` if it was sent more than once: code that reads the first value and code that reads
-        the last must never disagree about what was signed.
+        Raises `RefusedRequest(repeated)` if it was sent more than once: code that reads the first value and code that
+        reads the last must never disagree about what was signed.
         """
         if name in self._repeated:
             raise RefusedRequest(repeated)
         return self._values.get(name)
 
-    def required(self, name: str, missing: str) -> str:
+    def require(self, name: str, missing: str) -> str:
         """Return the only value of `name` (in lower case), for a proof. Raises `RefusedRequest`: `missing` if it is
         absent or empty, `ambiguous_signature` if it was sent more than once."""
         value = self.one(name, repeated="ambiguous_signature")

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 Nodes = Callable[[object], list[Any]]
-"""Takes a decoded JSON value, returns the nodes found, possibly none. Raises only `Refused` `too_deep` or
+"""Takes a decoded JSON value, returns the nodes found, possibly none. Raises only `RefusedRequest` `too_deep` or
 `too_complex`."""
 
 _Test = Callable[[Any], bool]

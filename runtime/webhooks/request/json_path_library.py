@@ -21,7 +21,7 @@ from jsonpath.selectors import FilterContext
 from jsonpath.stream import TokenStream
 
 from dslc.blocks.values.json_path import NAME_PATTERN
-from runtime.webhooks.request.json_path_limit import bounded, count_node
+from runtime.webhooks.request.json_path_limit import count_node, node_limit
 from runtime.webhooks.request.refusal import RefusedRequest
 
 
@@ -38,7 +38,7 @@ def compile_with_library(path: str) -> Callable[[object], list[Any]]:
 
     def find(value: Any) -> list[Any]:
         try:
-            with bounded():
+            with node_limit():
                 return [match.obj for match in _follow(compiled, value)]
         except (JSONPathError, RecursionError):
             raise RefusedRequest("too_deep") from None

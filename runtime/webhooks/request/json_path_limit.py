@@ -17,7 +17,7 @@ _left: ContextVar[list[int] | None] = ContextVar("nodes left", default=None)
 
 
 @contextmanager
-def bounded() -> Iterator[None]:
+def node_limit() -> Iterator[None]:
     """Limit the general paths evaluated inside to `MOST_NODES` together, or to the rest of an outer limit."""
     token = _left.set(_left.get() or [MOST_NODES])
     try:

@@ -49,7 +49,7 @@ class DynamicRoutes:
         self._rows = rows
         self._version: str | None = ""
         self._updated: dict[str, int] = {}
-        self._away = False
+        self._unavailable = False
         self._looking = asyncio.Lock()
 
     async def refresh(self) -> None:
@@ -60,7 +60,7 @@ class DynamicRoutes:
                 if version == self._version:
                     return
                 rows = (await connection.execute(select(webhooks))).all()
-            mounts = {row.id: self._kept(row) or build_dynamic_route(row, self._rows) for row in rows}
+            mounts = {row.id: self._unchanged_mount(row) or build_dynamic_route(row, self._rows) for row in rows}
             self._warn(mounts)
             self._updated = {row.id: row.updated_at for row in rows}
             self._version, self.mounts, self.table = version, mounts, RouteTable.of(mounts.values())
@@ -77,13 +77,13 @@ class DynamicRoutes:
         daemon."""
         try:
             await self.refresh()
-            self._away = False
+            self._unavailable = False
         except Unavailable as error:
-            if not self._away:
+            if not self._unavailable:
                 log.warning("webhook_changes_unreadable", error=str(error))
-            self._away = True
+            self._unavailable = True
 
-    def _kept(self, row: Any) -> MountedWebhook | None:
+    def _unchanged_mount(self, row: Any) -> MountedWebhook | None:
         return self.mounts.get(row.id) if self._updated.get(row.id) == row.updated_at else None
 
     def _warn(self, mounts: Mapping[str, MountedWebhook]) -> None:

@@ -87,18 +87,18 @@ class DynamicWebhooks:
         def insert(connection: Connection) -> DynamicWebhook:
             users.require(connection, user_id)
             # Before the count: concurrent transactions wait here, so the count stays correct.
-            _renew(connection)
+            _advance_version(connection)
             mine = select(func.count()).select_from(webhooks).where(webhooks.c.user_id == user_id)
             if connection.execute(mine).scalar_one() >= PER_USER:
                 raise Conflict(f"a user may have {PER_USER} webhooks", hint="delete one that is no longer needed")
             bulk.insert(connection, webhooks, _COLUMNS, [row])
-            return self._required(connection, webhook_id)
+            return self._webhook_by_id(connection, webhook_id)
 
         return await self._database.transact(insert), secret
 
     async def page(self, user_id: str | None, limit: int, after: tuple[int, str] | None = None) -> list[DynamicWebhook]:
         """Return up to `limit` webhooks of the user, oldest first, after `after`: the (created_at, id) of one."""
-        query = select(*_shown()).where(*_owned(user_id))
+        query = select(*_columns()).where(*_owned_by(user_id))
         if after is not None:
             query = query.where(tuple_(webhooks.c.created_at, webhooks.c.id) > after)
         async with self._database.read() as connection:
@@ -108,7 +108,7 @@ class DynamicWebhooks:
     async def get(self, user_id: str | None, webhook_id: str) -> DynamicWebhook | None:
         """Return the user's webhook, or None."""
         async with self._database.read() as connection:
-            row = (await connection.execute(_query(webhook_id).where(*_owned(user_id)))).first()
+            row = (await connection.execute(_query(webhook_id).where(*_owned_by(user_id)))).first()
         return None if row is None else self._webhook(row)
 
     async def change(
@@ -122,10 +122,10 @@ class DynamicWebhooks:
         """Delete the webhook; its accepted deliveries still run. False if there is none."""
 
         def remove(connection: Connection) -> bool:
-            chosen = delete(webhooks).where(webhooks.c.id == webhook_id, *_owned(user_id))
+            chosen = delete(webhooks).where(webhooks.c.id == webhook_id, *_owned_by(user_id))
             gone = connection.execute(chosen).rowcount > 0
             if gone:
-                _renew(connection)
+                _advance_version(connection)
             return gone
 
         return await self._database.transact(remove)
@@ -136,11 +136,11 @@ class DynamicWebhooks:
 
         def show(connection: Connection) -> str | None:
             chosen = webhooks.c.id == webhook_id
-            query = select(*webhooks.c["id", "user_id", "secret_shown", *_SECRET]).where(chosen, *_owned(user_id))
+            query = select(*webhooks.c["id", "user_id", "secret_shown", *_SECRET]).where(chosen, *_owned_by(user_id))
             row = connection.execute(query.with_for_update()).first()
             if row is None:
                 return None
-            secret = self._opened(row)
+            secret = self._open_secret(row)
             if secret == UNVERIFIED:
                 raise _no_secret()
             if row.secret_shown:
@@ -165,11 +165,11 @@ class DynamicWebhooks:
 
         def rotate(connection: Connection) -> DynamicWebhook | None:
             chosen = webhooks.c.id == webhook_id
-            query = select(webhooks.c.id, webhooks.c.user_id, *webhooks.c[*_SECRET]).where(chosen, *_owned(user_id))
+            query = select(webhooks.c.id, webhooks.c.user_id, *webhooks.c[*_SECRET]).where(chosen, *_owned_by(user_id))
             row = connection.execute(query.with_for_update()).first()
             if row is None:
                 return None
-            old, version = self._opened(row), row.secret_version + 1
+            old, version = self._open_secret(row), row.secret_version + 1
             if old == UNVERIFIED:
                 raise _no_secret()
             where: dict[str, Any] = {"row": webhook_id, "user_id": row.user_id, "version": version}
@@ -183,11 +183,11 @@ class DynamicWebhooks:
                     previous_secret=kept,
                     secret_version=version,
                     previous_until=now + overlap_ms if kept else None,
-                    updated_at=_later(now),
+                    updated_at=_update_time(now),
                 )
             )
-            _renew(connection)
-            return self._required(connection, webhook_id)
+            _advance_version(connection)
+            return self._webhook_by_id(connection, webhook_id)
 
         rotated = await self._database.transact(rotate)
         return None if rotated is None else (rotated, secret)
@@ -195,7 +195,7 @@ class DynamicWebhooks:
     def secrets_of(self, row: Any) -> list[bytes]:
         """Return the secrets of a row with all columns, newest first; none if it accepts unverified requests. Raises
         `Unsealable`."""
-        newest = self._opened(row)
+        newest = self._open_secret(row)
         if newest == UNVERIFIED:
             return []
         if row.previous_secret is None:
@@ -207,28 +207,28 @@ class DynamicWebhooks:
         now = milliseconds(self._clock)
 
         def update(connection: Connection) -> DynamicWebhook | None:
-            chosen = webhooks.update().where(webhooks.c.id == webhook_id, *_owned(user_id))
-            if not connection.execute(chosen.values(**values, updated_at=_later(now))).rowcount:
+            chosen = webhooks.update().where(webhooks.c.id == webhook_id, *_owned_by(user_id))
+            if not connection.execute(chosen.values(**values, updated_at=_update_time(now))).rowcount:
                 return None
-            _renew(connection)
-            return self._required(connection, webhook_id)
+            _advance_version(connection)
+            return self._webhook_by_id(connection, webhook_id)
 
         return await self._database.transact(update)
 
-    def _opened(self, row: Any) -> bytes:
+    def _open_secret(self, row: Any) -> bytes:
         """Return the secret, or UNVERIFIED. Raises `Unsealable`, also if the column is empty: write access to the
         database must not be enough to make a webhook accept unsigned requests."""
         if row.secret is None:
             raise Unsealable("its secret is missing", hint="delete the webhook and create another one")
         return self._secret.open(row.secret, row=row.id, user_id=row.user_id, version=row.secret_version)
 
-    def _required(self, connection: Connection, webhook_id: str) -> DynamicWebhook:
+    def _webhook_by_id(self, connection: Connection, webhook_id: str) -> DynamicWebhook:
         return self._webhook(connection.execute(_query(webhook_id)).one())
 
     def _webhook(self, row: Any) -> DynamicWebhook:
         fields = {name: getattr(row, name) for name in _PUBLIC}
         try:
-            verified = self._opened(row) != UNVERIFIED
+            verified = self._open_secret(row) != UNVERIFIED
         except Unsealable:
             verified = True  # It accepts no request.
         return DynamicWebhook(
@@ -249,27 +249,27 @@ def delete_all(connection: Connection, user_id: str) -> int:
     """Delete every webhook of a user who is removed; return how many."""
     gone = connection.execute(delete(webhooks).where(webhooks.c.user_id == user_id)).rowcount
     if gone:
-        _renew(connection)
+        _advance_version(connection)
     return gone
 
 
-def _renew(connection: Connection) -> None:
+def _advance_version(connection: Connection) -> None:
     advance(connection, VERSION)
     notify(connection, WEBHOOKS)
 
 
-def _later(now: int) -> Any:
+def _update_time(now: int) -> Any:
     """Return `updated_at` of a change: always later than the previous one, even if the clock was set back."""
     return case((webhooks.c.updated_at >= now, webhooks.c.updated_at + 1), else_=now)
 
 
-def _shown() -> list[Any]:
+def _columns() -> list[Any]:
     return [webhooks.c[name] for name in (*_PUBLIC, *_SECRET)]
 
 
-def _owned(user_id: str | None) -> list[Any]:
+def _owned_by(user_id: str | None) -> list[Any]:
     return [] if user_id is None else [webhooks.c.user_id == user_id]
 
 
 def _query(webhook_id: str) -> Any:
-    return select(*_shown()).where(webhooks.c.id == webhook_id)
+    return select(*_columns()).where(webhooks.c.id == webhook_id)

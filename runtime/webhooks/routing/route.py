@@ -67,9 +67,7 @@ class Route:
         """The query with the proof, for a sender that puts it there; a secret."""
         return self.verifier.provider.scheme.query(self.secrets[0].reveal()) if self.secrets else ""
 
-    def signed(
-        self, body: bytes, now: float, delivery_id: str, event: str | None
-    ) -> tuple[list[tuple[str, str]], bytes]:
+    def sign(self, body: bytes, now: float, delivery_id: str, event: str | None) -> tuple[list[tuple[str, str]], bytes]:
         """Return headers and body as this webhook's sender would send `body` at `now` (Unix seconds).
 
         Raises ValueError, in one line, if only the sender can sign, or if such a body has no place for its proof.
@@ -102,7 +100,7 @@ class MountedWebhook:
     missing: tuple[str, ...] = ()
 
     notes: tuple[str, ...] = ()
-    """What is unusual about its secrets, and probably a mistake."""
+    """Properties of its secrets that are probably mistakes."""
 
     decoded: bool = False
     """True if what runs needs the decoded payload, so one that cannot be decoded is refused."""
@@ -137,9 +135,9 @@ def build_route(
     There is no route if no secret is resolved or can be a key, or if `problem` gives another reason. `options`: the
     provider's, with secrets in place of references; as in the program when None.
     """
-    row = _configured(webhook.provider.name, webhook.provider.options if options is None else options)
+    row = _provider_row(webhook.provider.name, webhook.provider.options if options is None else options)
     if isinstance(row, Provider):
-        secrets = _possible(row, secrets)
+        secrets = _usable_secrets(row, secrets)
     missing = tuple(secret for secret in secrets if isinstance(secret, str))
     if problem is None and missing and len(missing) == len(secrets):
         problem = "; ".join(missing)
@@ -183,23 +181,23 @@ def _notes(row: Provider, secrets: Sequence[Secret | str]) -> Iterator[str]:
                 yield f"{secret.origin}: it begins or ends with white space or a byte-order mark, a part of the key"
 
 
-def _configured(provider: str, options: Mapping[str, object]) -> Provider | str:
+def _provider_row(provider: str, options: Mapping[str, object]) -> Provider | str:
     """Return the provider's row with these options, or the reason why they are wrong."""
     try:
-        return find_provider(provider).configured(options)
+        return find_provider(provider).with_options(options)
     except ValueError as error:
         return str(error)
 
 
-def _possible(row: Provider, secrets: Sequence[Secret | str]) -> Sequence[Secret | str]:
+def _usable_secrets(row: Provider, secrets: Sequence[Secret | str]) -> Sequence[Secret | str]:
     """Return `secrets`, replacing each that cannot be a key by the reason, if at least one can."""
     if len(secrets) < 2:
         return secrets
-    tried = [_tried(row, secret) for secret in secrets]
+    tried = [_secret_or_problem(row, secret) for secret in secrets]
     return tried if any(isinstance(secret, Secret) for secret in tried) else secrets
 
 
-def _tried(row: Provider, secret: Secret | str) -> Secret | str:
+def _secret_or_problem(row: Provider, secret: Secret | str) -> Secret | str:
     if isinstance(secret, str):
         return secret
     try:
@@ -251,7 +249,7 @@ def _credentials(scheme: Scheme) -> tuple[str, ...]:
         case Token() | Jwt(body_claim=None):
             return (scheme.header.lower(),)
         case SecretPrefixScheme():
-            return tuple(name for way in scheme.ways for name in _credentials(way))
+            return tuple(name for way in scheme.schemes for name in _credentials(way))
     return ()
 
 
@@ -270,7 +268,7 @@ class RouteTable:
         """Return the table of the webhooks that have a route."""
         return cls(MappingProxyType({entry.path: entry.route for entry in mounts if entry.route is not None}))
 
-    def joined(self, other: RouteTable) -> RouteTable:
+    def union(self, other: RouteTable) -> RouteTable:
         """Return the routes of both tables; for a path in both, that of `other`."""
         return RouteTable(MappingProxyType({**self.by_path, **other.by_path}))
 

@@ -38,14 +38,14 @@ class Basic(Scheme):
     def check(self, secrets: Sequence[bytes]) -> Check:
         match = matching([credentials(secret) for secret in secrets])
         return lambda request, now: match(
-            request, _decoded(request.headers.required("authorization", "missing_signature"))
+            request, _read_credentials(request.headers.require("authorization", "missing_signature"))
         )
 
     def sign(self, secret: bytes, unsigned: UnsignedRequest) -> list[tuple[str, str]]:
         return [("Authorization", "Basic " + base64.b64encode(credentials(secret)).decode())]
 
 
-def _decoded(value: str) -> bytes:
+def _read_credentials(value: str) -> bytes:
     """Return the credentials of a header's value. Raises `RefusedRequest` for another scheme, or base64 that is not
     canonical."""
     # The scheme's name is case-insensitive (RFC 9110 section 11.1).

@@ -55,14 +55,14 @@ class Signing(NamedTuple):
                     if hmac.compare_digest(expected, candidate) and found is None:
                         found = mac, index
         if found is None:
-            raise RefusedRequest(self._why(candidates))
+            raise RefusedRequest(self._mismatch_reason(candidates))
         return found
 
-    def _why(self, candidates: Sequence[bytes]) -> str:
+    def _mismatch_reason(self, candidates: Sequence[bytes]) -> str:
         """Return the audit's reason for signatures that did not match."""
         size = hashlib.new(self.algorithm, usedforsecurity=False).digest_size
-        formed = any(_well_formed(candidate, self.encoding, size) for candidate in candidates)
-        if not formed and any(_well_formed(candidate.lower(), self.encoding, size) for candidate in candidates):
+        formed = any(_is_well_formed(candidate, self.encoding, size) for candidate in candidates)
+        if not formed and any(_is_well_formed(candidate.lower(), self.encoding, size) for candidate in candidates):
             return "uppercase_signature" if self.encoding == "hex" else "malformed_signature"
         return "signature_mismatch" if formed else "malformed_signature"
 
@@ -139,19 +139,19 @@ class Hmac(Scheme):
         owners, keys = zip(*((index, key) for index, key in made if key is not None), strict=True)
         form, signing, tolerance = self.form, Signing(self.algorithm, self.encoding), self.tolerance
         names = tuple(name.lower() for name in (self.header, *self.more_headers))
-        fill, unit, begins, write = self._template.compile(), self.unit, self.begins, self._written
-        rewritten, written, read_signed, lenient = self.rewritten, self.url, self._reading(), self.lenient
+        fill, unit, begins, write = self._template.compile(), self.unit, self.begins, self._normalize
+        rewritten, other_url, read_signed, lenient = self.rewritten, self.url, self._values_reader(), self.lenient
         in_body = None if self.timestamp_path is None else compile_path(self.timestamp_path)
 
         def verify(request: WebhookRequest, now: float) -> Match:
-            signatures, sent = _read(request.headers, names, form)
+            signatures, sent = _read_signatures(request.headers, names, form)
             if lenient:
                 signatures = [write(signature) for signature in signatures]
             signed = read_signed(request, sent)
             time = read_time(signed.timestamp, unit) if tolerance is not None and in_body is None else None
             messages: tuple[bytes, ...] = (fill(signed),)
-            if written(signed.url) != signed.url:
-                messages += (fill(signed._replace(url=written(signed.url))),)
+            if other_url(signed.url) != signed.url:
+                messages += (fill(signed._replace(url=other_url(signed.url))),)
             if rewritten is not None:
                 messages += (fill(signed._replace(body=rewritten(signed.body))),)
             mac, index = signing.match(keys, messages, signatures)
@@ -197,7 +197,7 @@ class Hmac(Scheme):
             raise ValueError(f"the body has no place for {self.timestamp_path}: it is a JSON object")
         return msgspec.json.encode({**value, str(steps[0]): int(write_time(unsigned.now, self.unit))})
 
-    def _reading(self) -> Callable[[WebhookRequest, str], TemplateValues]:
+    def _values_reader(self) -> Callable[[WebhookRequest, str], TemplateValues]:
         """Return a function of a request, and the timestamp beside its signature, to the template's values. It raises
         `RefusedRequest` if a header that they come from is missing or repeated."""
         timestamp_header, id_header = self.timestamp_header, self.id_header
@@ -207,15 +207,15 @@ class Hmac(Scheme):
         def read(request: WebhookRequest, timestamp: str) -> TemplateValues:
             headers = request.headers
             if timestamp_header is not None:
-                timestamp = headers.required(timestamp_header.lower(), "missing_timestamp")
-            identity = headers.required(id_header.lower(), "missing_id") if id_header is not None else ""
+                timestamp = headers.require(timestamp_header.lower(), "missing_timestamp")
+            identity = headers.require(id_header.lower(), "missing_id") if id_header is not None else ""
             others = _body_values(paths, request.body, last=last)
-            others |= {part: headers.required(name, "missing_id") for part, name in names}
+            others |= {part: headers.require(name, "missing_id") for part, name in names}
             return TemplateValues(request.body, timestamp, identity, request.url or "", request.method, others)
 
         return read
 
-    def _written(self, signature: str) -> str:
+    def _normalize(self, signature: str) -> str:
         """Return a signature of a lenient scheme in the one way in which it is compared."""
         signature = signature.lstrip(" \t")
         return signature.lower() if self.encoding == "hex" else signature
@@ -229,7 +229,7 @@ class Hmac(Scheme):
         return tuple(name.removeprefix("header:") for name in self._template.fields if name.startswith("header:"))
 
 
-def _read(headers: Headers, names: tuple[str, ...], form: SignatureHeader) -> tuple[list[str], str]:
+def _read_signatures(headers: Headers, names: tuple[str, ...], form: SignatureHeader) -> tuple[list[str], str]:
     """Return the signatures of every header among `names` that was sent, and the timestamp of the first."""
     values = [value for name in names if (value := headers.one(name, repeated="ambiguous_signature"))]
     if not values:
@@ -266,7 +266,7 @@ def _hex(mac: bytes) -> bytes:
 _ENCODE: dict[str, Callable[[bytes], bytes]] = {"hex": _hex, "base64": base64.b64encode}
 
 
-def _well_formed(text: bytes, encoding: Encoding, size: int) -> bool:
+def _is_well_formed(text: bytes, encoding: Encoding, size: int) -> bool:
     if encoding == "hex":
         return re.fullmatch(rb"[0-9a-f]{%d}" % (2 * size), text) is not None
     raw = canonical_base64(text.decode("latin-1"))

@@ -76,15 +76,15 @@ class Jwt(Scheme):
         return (*parts, "body") if self.body_claim is not None else parts
 
     def check(self, secrets: Sequence[bytes]) -> Check:
-        keys = self._published() if self.jwks_url is not None else self._given(secrets)
+        keys = self._published_keys() if self.jwks_url is not None else self._keys_of_secrets(secrets)
         header, bearer = self.header.lower(), self.header.lower() == "authorization"
 
         def verify(request: WebhookRequest, now: float) -> Match:
-            value = request.headers.required(header, "missing_signature")
+            value = request.headers.require(header, "missing_signature")
             token = _bearer(value) if bearer else value
             algorithm, kid = self._header(token)
-            index, claims = _verified(token, algorithm, keys(request, kid))
-            self._accept(claims, request.body, now)
+            index, claims = _verify_token(token, algorithm, keys(request, kid))
+            self._check_claims(claims, request.body, now)
             mac = hashlib.sha256(token.rpartition(".")[0].encode() + b"\0" + request.body).digest()
             return Match(mac, None if self.tolerance is None else int(claims["iat"]), index)
 
@@ -118,7 +118,7 @@ class Jwt(Scheme):
             claims[self.body_claim] = hashlib.sha256(unsigned.body).hexdigest()
         return claims
 
-    def _given(self, secrets: Sequence[bytes]) -> _Keys:
+    def _keys_of_secrets(self, secrets: Sequence[bytes]) -> _Keys:
         """Return the keys of the secrets, each with its secret's index."""
         known = [(n, key) for n, secret in enumerate(secrets) for key in keys_of_secret(secret, self.algorithms)]
 
@@ -127,7 +127,7 @@ class Jwt(Scheme):
 
         return choose
 
-    def _published(self) -> _Keys:
+    def _published_keys(self) -> _Keys:
         """Return the keys of the document, decoded once per document."""
         url, seen, known = self.jwks_url or "", b"", ()  # type: str, bytes, tuple[JwtKey, ...]
 
@@ -149,15 +149,15 @@ class Jwt(Scheme):
     def _header(self, token: str) -> tuple[str, str | None]:
         """Return algorithm and key id of a well-formed token. Raises `RefusedRequest`."""
         match = _TOKEN.fullmatch(token) if len(token) <= _LENGTH else None
-        if match is None or not all(_canonical(segment) for segment in match.groups()):
+        if match is None or not all(_is_canonical(segment) for segment in match.groups()):
             raise RefusedRequest("malformed_signature")
-        header = _object(match[1])
+        header = _decode_object(match[1])
         algorithm, kid = header.get("alg"), header.get("kid")
         if algorithm not in self.algorithms or "crit" in header or "b64" in header:
             raise RefusedRequest("malformed_signature")
         return str(algorithm), kid if isinstance(kid, str) else None
 
-    def _accept(self, claims: Mapping[str, Any], body: bytes, now: float) -> None:
+    def _check_claims(self, claims: Mapping[str, Any], body: bytes, now: float) -> None:
         """Raise `RefusedRequest` unless the claims of a token with a valid signature have the required values."""
         if self.body_claim is not None and not _is_hash_of(body, claims.get(self.body_claim)):
             raise RefusedRequest("signature_mismatch")
@@ -182,7 +182,7 @@ class Jwt(Scheme):
             raise RefusedRequest("future")
 
 
-def _verified(token: str, algorithm: str, keys: Sequence[tuple[int, JwtKey]]) -> tuple[int, Mapping[str, Any]]:
+def _verify_token(token: str, algorithm: str, keys: Sequence[tuple[int, JwtKey]]) -> tuple[int, Mapping[str, Any]]:
     """Return the index of the secret whose key verifies the token, and the claims; all keys are tried. Raises
     `RefusedRequest`."""
     held: list[int] = []
@@ -192,7 +192,7 @@ def _verified(token: str, algorithm: str, keys: Sequence[tuple[int, JwtKey]]) ->
             held.append(index)
     if not held:
         raise RefusedRequest("signature_mismatch")
-    return held[0], _object(token.split(".")[1])
+    return held[0], _decode_object(token.split(".")[1])
 
 
 def _bearer(value: str) -> str:
@@ -203,18 +203,18 @@ def _bearer(value: str) -> str:
     return token
 
 
-def _raw(segment: str) -> bytes:
+def _decode_segment(segment: str) -> bytes:
     return base64.urlsafe_b64decode(segment + "=" * (-len(segment) % 4))
 
 
-def _canonical(segment: str) -> bool:
+def _is_canonical(segment: str) -> bool:
     """Return True if the text is the canonical base64url of its bytes: the last character may have unused bits."""
-    return len(segment) % 4 != 1 and base64.urlsafe_b64encode(_raw(segment)).rstrip(b"=") == segment.encode()
+    return len(segment) % 4 != 1 and base64.urlsafe_b64encode(_decode_segment(segment)).rstrip(b"=") == segment.encode()
 
 
-def _object(segment: str) -> Mapping[str, Any]:
+def _decode_object(segment: str) -> Mapping[str, Any]:
     try:
-        value = decode_json(_raw(segment))
+        value = decode_json(_decode_segment(segment))
     except RefusedRequest:
         raise RefusedRequest("malformed_signature") from None
     if not isinstance(value, dict):

@@ -57,9 +57,9 @@ class PublicKey(Scheme):
         header, form, fill = self.header.lower(), self.form, Template(self.payload).compile()
 
         def verify(request: WebhookRequest, now: float) -> Match:
-            value = request.headers.required(header, "missing_signature")
-            signatures = [raw for text in form.read(value)[0] if (raw := _decoded(text, self.encoding))]
-            signed = self._signed(request)
+            value = request.headers.require(header, "missing_signature")
+            signatures = [raw for text in form.read(value)[0] if (raw := _decode_signature(text, self.encoding))]
+            signed = self._template_values(request)
             # Timestamp and body may be adjacent, so only digits fix the border between them.
             timestamp = read_timestamp(signed.timestamp)
             message = fill(signed)
@@ -86,14 +86,14 @@ class PublicKey(Scheme):
         headers = [(self.timestamp_header, timestamp), (self.header, self.form.write(text, timestamp))]
         return headers if self.id_header is None else [(self.id_header, unsigned.delivery_id), *headers]
 
-    def _signed(self, request: WebhookRequest) -> TemplateValues:
+    def _template_values(self, request: WebhookRequest) -> TemplateValues:
         headers = request.headers
-        timestamp = headers.required(self.timestamp_header.lower(), "missing_timestamp")
-        identity = headers.required(self.id_header.lower(), "missing_id") if self.id_header is not None else ""
+        timestamp = headers.require(self.timestamp_header.lower(), "missing_timestamp")
+        identity = headers.require(self.id_header.lower(), "missing_id") if self.id_header is not None else ""
         return TemplateValues(request.body, timestamp, identity, request.url or "", request.method)
 
 
-def _decoded(text: str, encoding: str) -> bytes | None:
+def _decode_signature(text: str, encoding: str) -> bytes | None:
     """Return the bytes of a signature; None unless it is in this scheme's encoding."""
     if encoding == "hex":
         return bytes.fromhex(text) if _HEX.fullmatch(text) else None

@@ -25,7 +25,7 @@ class Match(NamedTuple):
 
 
 Check = Callable[[WebhookRequest, float], Match]
-"""Takes a request and the time (Unix seconds); returns the match, or raises only `Refused` or `KeyNeeded`."""
+"""Takes a request and the time (Unix seconds); returns the match, or raises only `RefusedRequest` or `KeyNeeded`."""
 
 
 class KeyNeeded(Exception):  # noqa: N818 - named for what the caller does next

@@ -32,15 +32,15 @@ class SecretPrefixScheme(Scheme):
         return self.otherwise.tolerance
 
     @property
-    def ways(self) -> tuple[Scheme, ...]:
+    def schemes(self) -> tuple[Scheme, ...]:
         """All schemes."""
         return (*(scheme for _, scheme in self.choices), self.otherwise)
 
     @property
     def headers(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(name for each in self.ways for name in each.headers))
+        return tuple(dict.fromkeys(name for each in self.schemes for name in each.headers))
 
-    def narrowed(self, secrets: Sequence[bytes]) -> Scheme:
+    def narrow(self, secrets: Sequence[bytes]) -> Scheme:
         """Return the one scheme of all `secrets`, or this object if they differ."""
         schemes = [self.of(secret) for secret in secrets]
         return schemes[0] if schemes and all(scheme is schemes[0] for scheme in schemes) else self

@@ -12,7 +12,7 @@ _SIGNATURES = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Prefixed:
+class PrefixHeader:
     """One signature after a fixed prefix, `sha256=…`, or bare. The prefix is case-sensitive."""
 
     prefix: str = ""
@@ -30,12 +30,12 @@ class Prefixed:
         return self.prefix + signature
 
 
-BARE = Prefixed()
+BARE = PrefixHeader()
 """The signature without a prefix."""
 
 
 @dataclass(frozen=True, slots=True)
-class ListHeader(Prefixed):
+class ListHeader(PrefixHeader):
     """A list of signatures, each after `prefix`: `v1,… v1,…`, `v1=…,v1=…`.
 
     An entry with another prefix is another version and is ignored, so it is never accepted as this one.
@@ -86,5 +86,5 @@ class Fields:
         return f"{self.timestamp}={timestamp}{self.separator}{self.signature}={signature}"
 
 
-SignatureHeader = Prefixed | Fields
+SignatureHeader = PrefixHeader | Fields
 """One format. `timed`: True if it includes the timestamp."""

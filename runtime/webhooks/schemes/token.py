@@ -47,7 +47,7 @@ class Token(Scheme):
         header, match = self.header.lower(), matching([self.prefix.encode() + token_key(each) for each in secrets])
 
         def verify(request: WebhookRequest, now: float) -> Match:
-            value = request.headers.required(header, "missing_signature")
+            value = request.headers.require(header, "missing_signature")
             return match(request, value.encode("utf-8", "surrogatepass"))
 
         return verify

@@ -13,7 +13,7 @@ import pytest
 from runtime.secrets.secret import Secret
 from runtime.webhooks.handshakes import PERMISSION, PRESENCE_CHECK, by_method, json_echo
 from runtime.webhooks.providers import PROVIDERS
-from runtime.webhooks.receiving.receiver import answered
+from runtime.webhooks.receiving.receiver import static_response
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.refusal import RefusedRequest
 from runtime.webhooks.request.request import StaticAnswer, WebhookRequest
@@ -125,7 +125,7 @@ def test_a_get_that_is_no_handshake_is_not_answered(query: str) -> None:
 
 
 def test_the_verify_token_is_never_shown() -> None:
-    row = PROVIDERS["meta"].configured({"verify_token": "hunter2"})
+    row = PROVIDERS["meta"].with_options({"verify_token": "hunter2"})
     assert "hunter2" not in repr(row)
     assert "hunter2" not in repr(prepare(row, ["s"]))
 
@@ -246,7 +246,7 @@ def test_who_names_itself_may_send() -> None:
         "WebHook-Allowed-Origin": "eventgrid.azure.net",
         "WebHook-Allowed-Rate": "*",
     }
-    assert b"WebHook-Allowed-Origin: eventgrid.azure.net\r\n" in answered(answer).extra
+    assert b"WebHook-Allowed-Origin: eventgrid.azure.net\r\n" in static_response(answer).extra
 
 
 @pytest.mark.parametrize(

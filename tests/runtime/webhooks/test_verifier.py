@@ -100,8 +100,8 @@ def test_one_verifier_serves_any_number_of_requests() -> None:
 
 
 def test_applying_options_to_a_configured_row_changes_nothing() -> None:
-    row = PROVIDERS["custom"].configured({"header": "X-Sig"})
-    assert row.configured(None) == row
+    row = PROVIDERS["custom"].with_options({"header": "X-Sig"})
+    assert row.with_options(None) == row
     headers = sign(row, "s", b"{}", now=NOW, delivery_id="d")
     assert prepare(row, ["s"]).check(WebhookRequest(Headers(headers), b"{}"), NOW).secret_index == 0
 

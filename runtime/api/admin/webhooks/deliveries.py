@@ -43,9 +43,9 @@ async def delivery_list(
         since=moment(since, "since", context.clock),
         until=moment(until, "until", context.clock),
     )
-    rows = await queries.listed(context.database, wanted, limit + 1, after)
+    rows = await queries.list_deliveries(context.database, wanted, limit + 1, after)
     unknown = not rows and name is not None and not after and name not in context.mounts
-    if unknown and not await queries.listed(context.database, DeliveryQuery(name=name), 1):
+    if unknown and not await queries.list_deliveries(context.database, DeliveryQuery(name=name), 1):
         raise unknown_name("webhook", str(name), context.mounts)
     known = await users.names(context.database)
     return {"deliveries": [_row(context, row, known) for row in rows[:limit]], "more": len(rows) > limit}

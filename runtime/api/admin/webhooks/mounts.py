@@ -162,7 +162,7 @@ def _signed_delivery(
     added: Sequence[tuple[str, str]],
 ) -> dict[str, Any]:
     try:
-        headers, sent = route.signed(body, context.clock.now(), delivery_id, event)
+        headers, sent = route.sign(body, context.clock.now(), delivery_id, event)
     except ValueError as error:
         raise SymbiontError(f"the webhook {entry.name} ({entry.provider}) cannot be tested: {error}") from None
     given = {name.lower() for name, _ in added}

@@ -48,7 +48,7 @@ def names() -> tuple[str, ...]:
 @cache
 def events(provider: str) -> tuple[str, ...]:
     """Return the events for which `provider` has samples."""
-    return tuple(_read(provider)) if provider in names() else ()
+    return tuple(_load_samples(provider)) if provider in names() else ()
 
 
 def make(provider: Provider, event: str | None, *, now: float, delivery_id: str) -> Sample:
@@ -59,19 +59,19 @@ def make(provider: Provider, event: str | None, *, now: float, delivery_id: str)
     """
     known = events(provider.name)
     if not known:
-        return _made_up(provider, event, now=now, delivery_id=delivery_id)
-    name = _named(event, known, provider) if event else known[0]
-    wanted = _read(provider.name)[name]
-    places = _places(now, delivery_id)
-    headers = tuple((key, str(_filled(value, places))) for key, value in wanted.get("headers", {}).items())
+        return _generic_sample(provider, event, now=now, delivery_id=delivery_id)
+    name = _sample_name(event, known, provider) if event else known[0]
+    wanted = _load_samples(provider.name)[name]
+    places = _placeholders(now, delivery_id)
+    headers = tuple((key, str(_fill(value, places))) for key, value in wanted.get("headers", {}).items())
     if "form" in wanted:
-        body, content_type = urlencode(_filled(wanted["form"], places)).encode(), _FORM
+        body, content_type = urlencode(_fill(wanted["form"], places)).encode(), _FORM
     else:
-        body, content_type = _json(_filled(wanted["json"], places)), "application/json"
+        body, content_type = _json(_fill(wanted["json"], places)), "application/json"
     return Sample(name, wanted.get("event", name), body, (("Content-Type", content_type), *headers), made_up=False)
 
 
-def _named(event: str, known: tuple[str, ...], provider: Provider) -> str:
+def _sample_name(event: str, known: tuple[str, ...], provider: Provider) -> str:
     if event in known:
         return event
     begun = [name for name in known if name.startswith(event) and not name[len(event)].isalnum()]
@@ -83,13 +83,13 @@ def _named(event: str, known: tuple[str, ...], provider: Provider) -> str:
 
 
 @cache
-def _read(provider: str) -> Mapping[str, Any]:
+def _load_samples(provider: str) -> Mapping[str, Any]:
     value = json.loads((files(__package__) / f"{provider}.json").read_bytes())
     assert isinstance(value, dict)
     return value
 
 
-def _places(now: float, delivery_id: str) -> dict[str, object]:
+def _placeholders(now: float, delivery_id: str) -> dict[str, object]:
     return {
         "{id}": delivery_id,
         "{hex}": delivery_id.replace("-", ""),
@@ -99,12 +99,12 @@ def _places(now: float, delivery_id: str) -> dict[str, object]:
     }
 
 
-def _filled(value: Any, places: Mapping[str, object]) -> Any:
+def _fill(value: Any, places: Mapping[str, object]) -> Any:
     """Return `value` with its placeholders replaced."""
     if isinstance(value, dict):
-        return {key: _filled(each, places) for key, each in value.items()}
+        return {key: _fill(each, places) for key, each in value.items()}
     if isinstance(value, list):
-        return [_filled(each, places) for each in value]
+        return [_fill(each, places) for each in value]
     if not isinstance(value, str) or "{" not in value:
         return value
     if value in places:
@@ -114,22 +114,22 @@ def _filled(value: Any, places: Mapping[str, object]) -> Any:
     return value
 
 
-def _made_up(provider: Provider, event: str | None, *, now: float, delivery_id: str) -> Sample:
+def _generic_sample(provider: Provider, event: str | None, *, now: float, delivery_id: str) -> Sample:
     """Return a generic sample: the event and the id where the provider's row looks for them."""
-    said = event or provider.sample_event or "test"
+    name = event or provider.sample_event or "test"
     body: dict[str, Any] = {"note": "a sample delivery", "sent_at": rfc3339(now)}
-    for sources, text in ((provider.event, said), (provider.delivery_id, delivery_id)):
+    for sources, text in ((provider.event, name), (provider.delivery_id, delivery_id)):
         if sources and header_name(sources[0]) is None:
             _put(body, sources[0], text)
     if not provider.event:
-        body["event"] = said
+        body["event"] = name
     if BODY in provider.delivery_id:
         body["sample"] = delivery_id  # so that two samples are two deliveries
     form = provider.content_type == _FORM
     data = (
         urlencode({key: each for key, each in body.items() if isinstance(each, str)}).encode() if form else _json(body)
     )
-    return Sample(said, said, data, (("Content-Type", provider.content_type),), made_up=True)
+    return Sample(name, name, data, (("Content-Type", provider.content_type),), made_up=True)
 
 
 def _put(body: dict[str, Any], path: str, text: str) -> None:

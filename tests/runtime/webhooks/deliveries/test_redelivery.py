@@ -28,7 +28,7 @@ RECEIVED = (("X-GitHub-Event", "push"), ("X-Odd", "Ä"))
 
 
 async def oldest_ids(database: Database, wanted: DeliveryQuery, limit: int, after: str = "") -> list[str]:
-    return [row.id for row in await queries.listed(database, wanted, limit, after)]
+    return [row.id for row in await queries.list_deliveries(database, wanted, limit, after)]
 
 
 async def ended(database: Database, clock: ManualClock, *outcomes: str, **more: Any) -> list[str]:
@@ -122,11 +122,13 @@ async def test_deliveries_are_found_by_webhook_state_and_time(database: Database
         (DeliveryQuery(since=begun + 1000, until=begun + 3000), [2, 1]),
         (DeliveryQuery(states=("running",)), []),
     ):
-        assert [row.id for row in await queries.listed(database, wanted, 10)] == [ids[place] for place in places]
+        assert [row.id for row in await queries.list_deliveries(database, wanted, 10)] == [
+            ids[place] for place in places
+        ]
     assert await oldest_ids(database, DeliveryQuery(), 2) == ids[:2]
     assert await oldest_ids(database, DeliveryQuery(), 2, ids[1]) == ids[2:]
     with pytest.raises(UsageError, match="unknown state"):
-        await queries.listed(database, DeliveryQuery(states=("dead' OR '1'='1",)), 10)
+        await queries.list_deliveries(database, DeliveryQuery(states=("dead' OR '1'='1",)), 10)
 
 
 async def test_a_delivery_is_found_by_the_beginning_of_its_id(database: Database, clock: ManualClock) -> None:

@@ -196,11 +196,11 @@ async def test_room_is_made_as_soon_as_there_is_none(kept: Kept) -> None:
 
 def test_what_comes_during_a_measurement_is_not_forgotten() -> None:
     usage = StorageUsage(10_000)
-    usage.measured(8_000, began=usage.counted)
+    usage.set_measured(8_000, began=usage.counted)
     began = usage.counted
     usage.add(1_400 - EACH_BYTES)
     assert not usage.wanted.is_set()
-    usage.measured(8_000, began=began)
+    usage.set_measured(8_000, began=began)
     assert usage.used == 9_400
     usage.add(1_400 - EACH_BYTES)
     assert usage.wanted.is_set()
@@ -211,7 +211,7 @@ def test_too_much_that_came_during_a_measurement_is_a_reason_for_another() -> No
     began = usage.counted
     usage.add(3_000 - EACH_BYTES)
     assert not usage.wanted.is_set()
-    usage.measured(8_000, began=began)
+    usage.set_measured(8_000, began=began)
     assert usage.wanted.is_set()
 
 

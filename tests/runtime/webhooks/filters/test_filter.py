@@ -33,7 +33,7 @@ def holds(*filters: WebhookFilter, body: Any = BODY, headers: tuple[tuple[str, s
     compiled = compile_filters(filters)
     assert compiled is not None
     sent = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return compiled.refusing(None, Headers(headers), Payload(decode_json, sent, None)) is None
+    return compiled.refusing_filter(None, Headers(headers), Payload(decode_json, sent, None)) is None
 
 
 def wanted(path: str, **says: Any) -> bool:
@@ -246,8 +246,8 @@ def test_the_first_that_does_not_hold_is_named() -> None:
     rules = [WebhookFilter(json_path="$.action", equals=value) for value in ("opened", "closed", "shut")]
     compiled = compile_filters(rules)
     assert compiled is not None
-    assert compiled.refusing(None, Headers(()), Payload(decode_json, b'{"action":"opened"}', None)) == "filter_2"
-    assert compiled.refusing(None, Headers(()), Payload(decode_json, b"{}", None)) == "filter_1"
+    assert compiled.refusing_filter(None, Headers(()), Payload(decode_json, b'{"action":"opened"}', None)) == "filter_2"
+    assert compiled.refusing_filter(None, Headers(()), Payload(decode_json, b"{}", None)) == "filter_1"
 
 
 ACTION = compile_sources(("$.action",), malformed="malformed_event")
@@ -257,7 +257,7 @@ def refusing(asked: list[str], event: str | None, body: bytes = b'{"action":"ope
     """Return the name of what refuses an event, of the filters of a webhook that asks for `asked`."""
     compiled = compile_filters([], asked, *([action] if action else []))
     assert compiled is not None
-    return compiled.refusing(event, Headers(()), Payload(decode_json, body, None))
+    return compiled.refusing_filter(event, Headers(()), Payload(decode_json, body, None))
 
 
 @pytest.mark.parametrize(

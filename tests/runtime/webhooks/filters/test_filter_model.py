@@ -160,7 +160,7 @@ def test_filters_say_what_a_naive_reading_says(rules: list[WebhookFilter], body:
     expected = next((f"filter_{number}" for number, holds in enumerate(verdicts, 1) if not holds), None)
     compiled = compile_filters(rules)
     assert compiled is not None
-    assert compiled.refusing(None, Headers(headers), Payload(decode_json, sent, None)) == expected
+    assert compiled.refusing_filter(None, Headers(headers), Payload(decode_json, sent, None)) == expected
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

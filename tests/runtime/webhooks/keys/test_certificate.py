@@ -6,7 +6,7 @@ import pytest
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 
-from runtime.webhooks.keys.certificate import holds, signing_key
+from runtime.webhooks.keys.certificate import is_valid, signing_key
 from runtime.webhooks.request.refusal import RefusedRequest
 from tests.runtime.webhooks.keys.certificates import NOW, certificate
 
@@ -27,10 +27,10 @@ def taken(document: bytes, now: float, names: re.Pattern[str]) -> bool:
 def test_the_key_of_a_valid_certificate_of_the_sender_verifies() -> None:
     key = signing_key(certificate(KEY), NOW, NAMES)
     raw = KEY.sign(b"text", padding.PKCS1v15(), hashes.SHA256())
-    assert holds(key, raw, b"text")
-    assert not holds(key, raw, b"texts")
-    assert not holds(key, KEY.sign(b"text", padding.PKCS1v15(), hashes.SHA1()), b"text")
-    assert not holds(key, b"", b"text")
+    assert is_valid(key, raw, b"text")
+    assert not is_valid(key, raw, b"texts")
+    assert not is_valid(key, KEY.sign(b"text", padding.PKCS1v15(), hashes.SHA1()), b"text")
+    assert not is_valid(key, b"", b"text")
 
 
 def test_a_certificate_counts_from_its_first_second_to_its_last() -> None:

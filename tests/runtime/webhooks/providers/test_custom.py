@@ -82,7 +82,7 @@ def test_an_id_that_is_signed_must_be_sent() -> None:
 def test_what_the_options_sign_is_said_by_the_row() -> None:
     row = PROVIDERS["custom"]
     assert row.signed == ("body",)
-    timed = row.configured({"payload": "{timestamp}.{body}", "timestamp_header": "T"})
+    timed = row.with_options({"payload": "{timestamp}.{body}", "timestamp_header": "T"})
     assert set(timed.signed) == {"timestamp", "body"}
 
 
@@ -138,7 +138,7 @@ def test_headers_and_values_of_the_body_are_signed_where_the_template_has_them()
     body = b'{"data": {"id": 17, "kind": "a"}, "more": 1}'
     options = {"payload": "id:{json:$.data.id};request-id:{header:X-Request-Id};{json:$.data.kind}"}
     headers = made(b"id:17;request-id:r1;a", X_Request_Id="r1", X_Signature_256="MAC")
-    row = PROVIDERS["custom"].configured(options)
+    row = PROVIDERS["custom"].with_options(options)
     assert row.signed == ("json:$.data.id", "header:x-request-id", "json:$.data.kind")
     assert verify("custom", ["s"], headers, body, now=NOW, options=options).mac
     for sent, content, reason in (

@@ -104,7 +104,7 @@ def route() -> Route:
 
 def refuse(limit: AddressLimit, origin: Origin = SENDER, *, times: int = 3, status: int = 401) -> None:
     for _ in range(times):
-        limit.refused(origin, status)
+        limit.record_refusal(origin, status)
 
 
 def waits(limit: AddressLimit, origin: Origin = SENDER, route: Route | None = None) -> bytes:
@@ -149,7 +149,7 @@ def test_what_is_not_the_senders_doing_does_not_count(limit: AddressLimit, statu
 def test_an_address_is_known_where_a_request_from_it_was_verified(
     limit: AddressLimit, clock: ManualClock, route: Route
 ) -> None:
-    limit.verified(SENDER, route)
+    limit.record_verification(SENDER, route)
     refuse(limit)
     assert not waits(limit, SENDER, route)
     assert waits(limit, SENDER, replace(route, name="other"))
@@ -161,7 +161,7 @@ def test_an_address_is_known_where_a_request_from_it_was_verified(
 
 def test_who_accepts_everything_knows_nobody(limit: AddressLimit, route: Route) -> None:
     route = replace(route, verified=False)
-    limit.verified(SENDER, route)
+    limit.record_verification(SENDER, route)
     refuse(limit)
     assert waits(limit, SENDER, route)
 
@@ -192,7 +192,7 @@ def test_memory_is_bounded_and_the_longest_unheard_of_goes(clock: ManualClock, r
     for number in range(1000):
         origin = Origin(f"192.0.{number // 250}.{number % 250}", False)
         refuse(limit, origin, times=1)
-        limit.verified(origin, route)
+        limit.record_verification(origin, route)
     assert (len(limit._refused), len(limit._known)) == (100, 100)
     assert not waits(limit, Origin("192.0.0.0", False))
     assert waits(limit, Origin("192.0.3.249", False))
@@ -238,7 +238,7 @@ def test_what_never_became_a_request_is_counted_where_its_address_is_known(clock
     direct, behind = AddressLimit(clock, per_minute=3), AddressLimit(clock, trusted=1, per_minute=3)
     for limit in (direct, behind):
         for status in (400, 431, 505):
-            limit.refused(limit.unread("192.0.2.1"), status)
+            limit.record_refusal(limit.unread_origin("192.0.2.1"), status)
     assert waits(direct)
     # Behind a trusted proxy the address is the proxy's, and blocking it would block every sender.
-    assert not waits(behind, behind.unread("192.0.2.1"))
+    assert not waits(behind, behind.unread_origin("192.0.2.1"))

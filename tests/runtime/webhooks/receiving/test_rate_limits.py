@@ -57,7 +57,7 @@ def test_the_quota_is_accepted_at_once_and_no_more_within_sixty_seconds_over_res
     for pause, size in bursts:
         now += pause
         with engine.begin() as connection:
-            rates = Rates.locked(connection, [KEY], now)
+            rates = Rates.lock(connection, [KEY], now)
             taken = [not rates.take([limit], now)[0] for _ in range(size)]
             rates.write(connection)
         recent = [at for at in accepted if at > now - MINUTE_MS - 1000]

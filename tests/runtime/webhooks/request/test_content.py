@@ -9,7 +9,7 @@ import zlib
 import aiohttp
 import pytest
 
-from runtime.webhooks.request.content import decompressed, most_content
+from runtime.webhooks.request.content import decompress, most_content
 from runtime.webhooks.request.payload import Payload, json_or_form
 from runtime.webhooks.request.refusal import RefusedRequest
 
@@ -32,12 +32,12 @@ def raw(data: bytes) -> bytes:
     ids=["gzip", "x-gzip", "zlib", "raw"],
 )
 def test_each_coding_is_read_whole_or_not_at_all(coding: str, body: bytes) -> None:
-    assert decompressed(body, coding, len(TEXT)) == TEXT
+    assert decompress(body, coding, len(TEXT)) == TEXT
     with pytest.raises(RefusedRequest, match="body_too_large"):
-        decompressed(body, coding, len(TEXT) - 1)
+        decompress(body, coding, len(TEXT) - 1)
     for wrong in (body[:-1], body[:4], b"", body + b"x", body + body, TEXT):
         with pytest.raises(RefusedRequest, match="malformed_encoding"):
-            decompressed(wrong, coding, 10 * len(TEXT))
+            decompress(wrong, coding, 10 * len(TEXT))
 
 
 def test_a_content_is_at_most_a_hundred_times_its_body() -> None:
@@ -51,7 +51,7 @@ def test_a_body_that_would_fill_the_memory_takes_none_beyond_its_bound() -> None
     bomb = gzip.compress(bytes(32 * 1024 * 1024))
     tracemalloc.start()
     with pytest.raises(RefusedRequest, match="body_too_large"):
-        decompressed(bomb, "gzip", 1024 * 1024)
+        decompress(bomb, "gzip", 1024 * 1024)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 4 * 1024 * 1024

@@ -12,7 +12,7 @@ from dslc.blocks.values.json_path import valid_json_path
 from runtime.webhooks.request import json_path_limit
 from runtime.webhooks.request.json_path import compile_path, plain_steps
 from runtime.webhooks.request.json_path_library import compile_with_library
-from runtime.webhooks.request.json_path_limit import MOST_NODES, bounded
+from runtime.webhooks.request.json_path_limit import MOST_NODES, node_limit
 from runtime.webhooks.request.refusal import RefusedRequest
 from tests.lanes import LONG, examples
 
@@ -58,7 +58,7 @@ def test_what_all_filters_look_at_is_bounded_together(monkeypatch: pytest.Monkey
     find = compile_path("$..a")
     half: list[Any] = [[]] * 200
     assert find(half) == find(half) == []
-    with bounded():
+    with node_limit():
         find(half)
         with pytest.raises(RefusedRequest, match="too_complex"):
             find(half)
