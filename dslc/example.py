@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dslc.setting import NAME_TYPES, Setting
-from dslc.syntax.quoting import named, quoted
+from dslc.syntax.quoting import quoted, write_name
 
 if TYPE_CHECKING:
     from dslc.catalog import CatalogEntry
@@ -60,31 +60,31 @@ def line(setting: Setting, vocabulary: Vocabulary | None = None) -> ExampleLine:
         return _map(setting)
     if setting.type == "group":
         if setting.named:
-            chosen = needed(setting.settings) or setting.settings[:2]
+            chosen = needed_settings(setting.settings) or setting.settings[:2]
             return ExampleLine(setting.name, "a-name", tuple(line(each, vocabulary) for each in chosen))
         return ExampleLine(setting.name, body=_group(setting.settings, vocabulary))
     if setting.type == "variant":
         return _variant(setting, vocabulary)
     given = setting.example if setting.example is not None else setting.default
     if isinstance(given, list):
-        values = [written(item, setting) for item in given]
+        values = [write_value(item, setting) for item in given]
     else:
-        values = [written(given, setting)] if given not in (None, "") else []
+        values = [write_value(given, setting)] if given not in (None, "") else []
     values = values or [_usual(setting, vocabulary)] * max(setting.min_length or 1 if setting.many else 1, 1)
     if setting.many and not (setting.single and len(values) == 1):
-        return ExampleLine(named(setting.name), f"[{', '.join(values)}]")
-    return ExampleLine(named(setting.name), values[0])
+        return ExampleLine(write_name(setting.name), f"[{', '.join(values)}]")
+    return ExampleLine(write_name(setting.name), values[0])
 
 
 def row_line(setting: Setting, row: CatalogEntry, vocabulary: Vocabulary | None = None) -> ExampleLine:
     """Return `setting` with this row of its family and the options that the row requires."""
-    body = tuple(line(option, vocabulary) for option in needed(row.options))
+    name, body = write_name(row.name), tuple(line(option, vocabulary) for option in needed_settings(row.options))
     if setting.type == "variant":
-        return ExampleLine(setting.name, named(row.name), body or None)
-    return ExampleLine(setting.name, f"[{named(row.name)}]" if setting.many and not setting.single else named(row.name))
+        return ExampleLine(setting.name, name, body or None)
+    return ExampleLine(setting.name, f"[{name}]" if setting.many and not setting.single else name)
 
 
-def needed(settings: Sequence[Setting], wanted: Iterable[Setting] = ()) -> list[Setting]:
+def needed_settings(settings: Sequence[Setting], wanted: Iterable[Setting] = ()) -> list[Setting]:
     """Return `wanted` with the settings they need, and the ones that every body needs: required settings, and one of
     each `one_of` group. In the order of `settings`."""
     chosen = {setting.name for setting in wanted} | {setting.name for setting in settings if setting.required}
@@ -115,43 +115,43 @@ def _add_needs(settings: Sequence[Setting], chosen: set[str]) -> None:
 def _group(settings: Sequence[Setting], vocabulary: Vocabulary | None) -> tuple[ExampleLine, ...]:
     """The settings of a group to show: the required ones and those with a default, else the first one."""
     usual = [setting for setting in settings if setting.default not in (None, [], "") and not setting.excludes]
-    chosen = needed(settings, usual) or list(settings[:1])
+    chosen = needed_settings(settings, usual) or list(settings[:1])
     return tuple(line(setting, vocabulary) for setting in chosen)
 
 
 def _map(setting: Setting) -> ExampleLine:
     given = setting.example or {"NAME": ""}
     values = {key: quoted(value) if value else _BY_TYPE[setting.items or "string"] for key, value in given.items()}
-    return ExampleLine(setting.name, body=tuple(ExampleLine(named(key), value) for key, value in values.items()))
+    return ExampleLine(setting.name, body=tuple(ExampleLine(write_name(key), value) for key, value in values.items()))
 
 
 def _variant(setting: Setting, vocabulary: Vocabulary | None) -> ExampleLine:
     rows = vocabulary.rows(setting.family or "") if vocabulary is not None else {}
     name = setting.example or setting.default or next(iter(rows), "a-name")
     row = rows.get(name)
-    return ExampleLine(setting.name, named(name)) if row is None else row_line(setting, row, vocabulary)
+    return ExampleLine(setting.name, write_name(name)) if row is None else row_line(setting, row, vocabulary)
 
 
 def _usual(setting: Setting, vocabulary: Vocabulary | None) -> str:
     """A value for a setting without example and default."""
     bounds = [bound for bound in (setting.minimum, setting.maximum) if bound is not None]
     if bounds:
-        return written(bounds[0], setting)
+        return write_value(bounds[0], setting)
     if setting.type in _BY_TYPE:
         letters = setting.min_length or 1 if setting.type == "string" and not setting.many else 1
         return _BY_TYPE[setting.type].replace("…", "…" * letters)
     rows = vocabulary.rows(setting.family) if vocabulary and setting.family else ()
-    return named(next(iter(setting.choices or rows), "a-name"))
+    return write_name(next(iter(setting.choices or rows), "a-name"))
 
 
-def written_default(setting: Setting) -> str:
+def write_default(setting: Setting) -> str:
     """Return the default of `setting` as the language writes it. A list is in brackets."""
     if isinstance(setting.default, list):
-        return f"[{', '.join(written(item, setting) for item in setting.default)}]"
-    return written(setting.default, setting)
+        return f"[{', '.join(write_value(item, setting) for item in setting.default)}]"
+    return write_value(setting.default, setting)
 
 
-def written(value: Any, setting: Setting) -> str:
+def write_value(value: Any, setting: Setting) -> str:
     """Return one value of `setting` as the language writes it. `value`: JSON value, such as a default."""
     match value:
         case bool():
@@ -161,5 +161,5 @@ def written(value: Any, setting: Setting) -> str:
         case int() | float():
             return str(value)
     if setting.type in NAME_TYPES:
-        return named(value)
+        return write_name(value)
     return value if setting.type in {"duration", "size"} else quoted(value)

@@ -20,10 +20,10 @@ from dslc.blocks.memory import Memory
 from dslc.blocks.webhook import Webhook
 from dslc.catalog import Catalog
 from dslc.check.declarations import FileDeclarations
-from dslc.check.model import built
+from dslc.check.model import model_of
 from dslc.check.references import References
 from dslc.check.section import CheckedSection, check_section
-from dslc.diagnostics.collector import relocated
+from dslc.diagnostics.collector import relocate
 from dslc.diagnostics.diagnostic import Diagnostic, Severity
 from dslc.parse import File, ParsedSection, PlacedSection, faults, parse
 from dslc.source import Source
@@ -58,7 +58,7 @@ def _definitions(tree: Tree, text: str | bytes, kind: str) -> list[Block]:
     sections = [check_section(section.parsed, _vocabulary()) for section in file.sections]
     _raise_first(source, _errors(file, sections, kind))
     blocks = (block for section in sections for block in section.blocks if block.kind == kind)
-    return [model for block in blocks if (model := built(block).model) is not None]
+    return [model for block in blocks if (model := model_of(block).model) is not None]
 
 
 def _errors(file: File, sections: list[CheckedSection], kind: str) -> list[Diagnostic]:
@@ -70,7 +70,7 @@ def _errors(file: File, sections: list[CheckedSection], kind: str) -> list[Diagn
     )
     for section, checked in zip(file.sections, sections, strict=True):
         declarations.add(checked, section.offset)
-        found += [relocated(diagnostic, "", section.offset) for diagnostic in checked.diagnostics]
+        found += [relocate(diagnostic, "", section.offset) for diagnostic in checked.diagnostics]
     references.replace("", declarations)
     references.recheck()
     offsets, others = [section.offset for section in file.sections], _vocabulary().kinds.keys() - {kind}

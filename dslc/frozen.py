@@ -36,10 +36,10 @@ class FrozenDict(dict[K, V], Generic[K, V]):
         return FrozenDict, (dict(self),)
 
 
-def frozen(value: Any) -> Any:
+def freeze(value: Any) -> Any:
     """Return the value with every mapping as a `FrozenDict` and every list as a tuple, at any depth."""
     if isinstance(value, Mapping):
-        return FrozenDict({key: frozen(item) for key, item in value.items()})
+        return FrozenDict({key: freeze(item) for key, item in value.items()})
     if isinstance(value, list | tuple):
-        return tuple(frozen(item) for item in value)
+        return tuple(freeze(item) for item in value)
     return value

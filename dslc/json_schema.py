@@ -94,7 +94,7 @@ def _kind(kind: str, vocabulary: Vocabulary) -> Schema:
     about = inspect.getdoc(TABLE[kind]) or ""
     return {
         "description": " ".join(about.partition("\n\n")[0].split()),
-        **_whole(settings, vocabulary, {"name": name}),
+        **_group_schema(settings, vocabulary, {"name": name}),
         **(_RULES[kind](vocabulary) if kind in _RULES else {}),
     }
 
@@ -121,21 +121,21 @@ _RULES: Mapping[str, Callable[[Vocabulary], Schema]] = MappingProxyType({"webhoo
 """Schemas of the rules of a kind (`dslc.check.rules`) that its settings do not express."""
 
 
-def _whole(settings: Sequence[Setting], vocabulary: Vocabulary, more: Schema | None = None) -> Schema:
+def _group_schema(settings: Sequence[Setting], vocabulary: Vocabulary, more: Schema | None = None) -> Schema:
     """Schema of a model's block or group: all properties are present, and unset ones are null."""
-    properties = {setting.name: _described(setting, vocabulary, _whole) for setting in settings}
+    properties = {setting.name: _setting_schema(setting, vocabulary, _group_schema) for setting in settings}
     for setting in settings:
         if _may_be_null(setting):
             properties[setting.name] = _or_null(properties[setting.name])
         elif not setting.required and setting.type not in {"group", "map"}:
-            properties[setting.name]["default"] = _printed(setting)
-    return _object({**(more or {}), **properties}, required=True) | _relations(settings, _given)
+            properties[setting.name]["default"] = _printed_default(setting)
+    return _object({**(more or {}), **properties}, required=True) | _relations(settings, _given_schema)
 
 
-def _written(settings: Sequence[Setting], vocabulary: Vocabulary) -> Schema:
+def _row_schema(settings: Sequence[Setting], vocabulary: Vocabulary) -> Schema:
     """Schema of a row's options, or of a group of them: only properties that were written are present."""
-    properties = {setting.name: _described(setting, vocabulary, _written) for setting in settings}
-    found = _object(properties, required=False) | _relations(settings, _present)
+    properties = {setting.name: _setting_schema(setting, vocabulary, _row_schema) for setting in settings}
+    found = _object(properties, required=False) | _relations(settings, _present_schema)
     required = [setting.name for setting in settings if setting.required]
     return found | ({"required": required} if required else {})
 
@@ -161,14 +161,14 @@ def _or_null(value: Schema) -> Schema:
     return {**described, "anyOf": [inner, {"type": "null"}]}
 
 
-def _printed(setting: Setting) -> Any:
+def _printed_default(setting: Setting) -> Any:
     """Default as `dslc compile` prints it."""
     if setting.type == "size" and isinstance(setting.default, str):
         return read_size(setting.default)
     return {"name": setting.default, "options": {}} if setting.type == "variant" else setting.default
 
 
-def _described(setting: Setting, vocabulary: Vocabulary, body: _Body) -> Schema:
+def _setting_schema(setting: Setting, vocabulary: Vocabulary, body: _Body) -> Schema:
     parts = [setting.doc, _UNITS.get(setting.type, "")]
     if setting.type == "duration":
         parts += [f"At least {setting.minimum}." if setting.minimum is not None else ""]
@@ -184,7 +184,7 @@ def _value(setting: Setting, vocabulary: Vocabulary, body: _Body) -> Schema:
     # A list that was not given is printed empty; the bounds apply only to a given list.
     if setting.min_length is not None and setting.min_length > 0:
         bounds = {"minItems": setting.min_length}
-        found |= bounds if body is _written or setting.required else {"anyOf": [bounds, {"maxItems": 0}]}
+        found |= bounds if body is _row_schema or setting.required else {"anyOf": [bounds, {"maxItems": 0}]}
     return found | ({"maxItems": setting.max_length} if setting.max_length is not None else {})
 
 
@@ -237,10 +237,10 @@ def _variant(setting: Setting, vocabulary: Vocabulary) -> Schema:
     """Schema of a variant: one of the rows, each with its own options."""
     rows = vocabulary.rows(setting.family or "")
     branches = [
-        _choice({"const": name}, _written(row.options, vocabulary)) | ({"description": row.doc} if row.doc else {})
+        _choice({"const": name}, _row_schema(row.options, vocabulary)) | ({"description": row.doc} if row.doc else {})
         for name, row in rows.items()
     ]
-    nothing = _written((), vocabulary)
+    nothing = _row_schema((), vocabulary)
     if setting.default is not None and setting.default not in rows:
         branches.append(_choice({"const": setting.default}, nothing))
     if setting.block is not None:
@@ -261,7 +261,7 @@ def _secret(vocabulary: Vocabulary) -> Schema:
     return {"anyOf": [literal, kept]} if backends else literal
 
 
-def _given(name: str, settings: Mapping[str, Setting]) -> Schema | None:
+def _given_schema(name: str, settings: Mapping[str, Setting]) -> Schema | None:
     """Schema that holds if a setting of a model was given; None if that cannot be distinguished from its default."""
     if settings[name].many and settings[name].default == [] and settings[name].min_length != 0:
         return {"properties": {name: {"minItems": 1}}}
@@ -270,7 +270,7 @@ def _given(name: str, settings: Mapping[str, Setting]) -> Schema | None:
     return {"properties": {name: {"not": {"type": "null"}}}} if _may_be_null(settings[name]) else None
 
 
-def _present(name: str, _: Mapping[str, Setting]) -> Schema | None:
+def _present_schema(name: str, _: Mapping[str, Setting]) -> Schema | None:
     """Schema that holds if an option was given."""
     return {"required": [name]}
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lark import UnexpectedInput
 
-from dslc.diagnostics.collector import DiagnosticCollector, Place, relocated
+from dslc.diagnostics.collector import DiagnosticCollector, Place, relocate
 from dslc.diagnostics.diagnostic import CODES, Diagnostic
-from dslc.diagnostics.invisible import cleaned, invisible_diagnostics
+from dslc.diagnostics.invisible import clean_text, invisible_diagnostics
 from dslc.source import LARGEST, Source
 from dslc.syntax.lark_parser import parse as read
 from dslc.syntax.lark_parser import tokens
@@ -84,7 +84,7 @@ class File(NamedTuple):
         """Diagnostics of parsing, in source order."""
         name = self.source.name
         inner = (
-            relocated(found, name, section.offset) for section in self.sections for found in section.parsed.diagnostics
+            relocate(found, name, section.offset) for section in self.sections for found in section.parsed.diagnostics
         )
         return tuple(sorted((*self.faults, *inner), key=lambda found: found.span.start) if self.faults else inner)
 
@@ -99,7 +99,7 @@ def parse(source: Source, vocabulary: Vocabulary, known: Mapping[str, ParsedSect
         return File(source, (), tuple(wrong), complete=False)
     sections, errors, complete = [], 0, True
     line, counted = 1, 0  # number of the line of the character `counted`
-    clean, invisible = cleaned(text)
+    clean, invisible = clean_text(text)
     for section in split(clean, vocabulary.kinds, vocabulary.services):
         if errors >= MAX_ERRORS or section.fault is Fault.UNREAD:
             complete = False
@@ -108,7 +108,7 @@ def parse(source: Source, vocabulary: Vocabulary, known: Mapping[str, ParsedSect
         parsed = known.get(content) if section.fault is None else None
         if parsed is None:
             line, counted = line + clean.count("\n", counted, section.start), section.start
-            parsed = _read(content, section, clean, line, vocabulary)
+            parsed = _parse_section(content, section, clean, line, vocabulary)
         if section.foreign:  # any character is allowed in it
             invisible = tuple(place for place in invisible if not section.start <= place < section.end)
         errors += len(parsed.diagnostics)
@@ -116,7 +116,7 @@ def parse(source: Source, vocabulary: Vocabulary, known: Mapping[str, ParsedSect
     return File(source, tuple(sections), tuple(invisible_diagnostics(source, invisible)), complete)
 
 
-def _read(content: str, section: Section, text: str, line: int, vocabulary: Vocabulary) -> ParsedSection:
+def _parse_section(content: str, section: Section, text: str, line: int, vocabulary: Vocabulary) -> ParsedSection:
     """Parse a section whose text is `content`. `text`: the whole text without invisible characters. `line`: number of
     the section's first line."""
     clean = text[section.start : section.end]

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
-Written = Literal[
+ValueType = Literal[
     "string", "scalar", "integer", "number", "boolean", "word", "duration", "size",
     "url_path", "url", "json_path", "header_name", "pattern", "event", "network", "template", "tool",
     "secret", "header_value", "env_value", "name", "reference", "variant", "group", "map",
@@ -19,12 +19,12 @@ Written = Literal[
 block. `template`: string with `choices` in braces. `tool`: name of a tool, or a pattern. `header_value` and
 `env_value`: string, or a reference to a secret that holds it. `map`: group whose keys are free."""
 
-STRING_TYPES: frozenset[Written] = frozenset(
+STRING_TYPES: frozenset[ValueType] = frozenset(
     {"string", "scalar", "url_path", "url", "json_path", "header_name", "pattern", "event", "network", "template",
      "secret", "header_value", "env_value"}
 )  # fmt: skip
 """Types of settings whose value may be a string literal."""
-NAME_TYPES: frozenset[Written] = frozenset({"name", "reference", "word", "variant", "tool"})
+NAME_TYPES: frozenset[ValueType] = frozenset({"name", "reference", "word", "variant", "tool"})
 """Types of settings whose value is a name: a word, or a string literal if it is not a valid word."""
 
 # Names of settings whose value is a secret.
@@ -60,7 +60,7 @@ class Setting(NamedTuple):
     """
 
     name: str
-    type: Written
+    type: ValueType
     doc: str = ""
     required: bool = False
     default: Any = None
@@ -73,8 +73,8 @@ class Setting(NamedTuple):
     many: bool = False
     single: bool = False
     named: bool = False
-    keys: Written | None = None
-    items: Written | None = None
+    keys: ValueType | None = None
+    items: ValueType | None = None
     block: str | None = None
     family: str | None = None
     needs: tuple[str, ...] = ()

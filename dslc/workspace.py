@@ -11,7 +11,7 @@ from typing import NamedTuple
 from dslc.check.declarations import Declaration, FileDeclarations, Location, Order
 from dslc.check.references import References
 from dslc.check.section import CheckedSection, check_section
-from dslc.diagnostics.collector import relocated
+from dslc.diagnostics.collector import relocate
 from dslc.diagnostics.diagnostic import Diagnostic
 from dslc.parse import File, parse
 from dslc.source import Source
@@ -32,7 +32,7 @@ class CheckedFile(NamedTuple):
     def own(self) -> list[Diagnostic]:
         """Diagnostics of the file that do not depend on other files."""
         name, pairs = self.file.source.name, zip(self.file.sections, self.sections, strict=True)
-        inner = [relocated(found, name, section.offset) for section, checked in pairs for found in checked.diagnostics]
+        inner = [relocate(found, name, section.offset) for section, checked in pairs for found in checked.diagnostics]
         return [*self.file.faults, *inner]
 
 
@@ -95,16 +95,16 @@ class Workspace:
             return []
         found = [*checked.own, *self._references.diagnostics(name)]
         if ALLOW_MARK in checked.file.source.data:
-            from dslc.check.allow import allowed
+            from dslc.check.allow import apply_allow_comments
 
-            found = allowed(checked.file, found)
+            found = apply_allow_comments(checked.file, found)
         return sorted(found, key=lambda diagnostic: (diagnostic.span.start, diagnostic.span.end, diagnostic.code))
 
     def file(self, name: str) -> File:
         """A parsed file. Raises KeyError."""
         return self._files[name].file
 
-    def checked(self, name: str) -> CheckedFile:
+    def checked_file(self, name: str) -> CheckedFile:
         """A file with the checks of its sections. Raises KeyError."""
         return self._files[name]
 
@@ -116,7 +116,7 @@ class Workspace:
         """Locations that refer to this block."""
         return self._references.uses(kind, name)
 
-    def declared(self, kind: str) -> list[str]:
+    def declared_names(self, kind: str) -> list[str]:
         """Names of all blocks of a kind."""
         return self._references.names(kind)
 

@@ -65,11 +65,11 @@ class Condition(GroupModel):
         given = {name for name in (*_PARTS, *_TESTS) if getattr(self, _FIELDS.get(name, name), None) not in (None, ())}
         subjects, tests = given.intersection(_SUBJECTS), given.intersection(_TESTS)
         if not given.intersection(self.parts):
-            raise ValueError(f"a filter needs {_listed(self.parts)}")
+            raise ValueError(f"a filter needs {_alternatives(self.parts)}")
         if len(subjects) > 1:
             raise ValueError("`json_path` and `header` exclude each other")
         if subjects and not tests:
-            raise ValueError(f"a filter needs {_listed(_TESTS)}")
+            raise ValueError(f"a filter needs {_alternatives(_TESTS)}")
         if tests and not subjects:
             raise ValueError(f"`{min(tests)}` needs `json_path` or `header`")
         if self.exists is False and len(tests) > 1:
@@ -80,7 +80,7 @@ class Condition(GroupModel):
 _FIELDS = {"not": "not_"}
 
 
-def _listed(names: tuple[str, ...]) -> str:
+def _alternatives(names: tuple[str, ...]) -> str:
     return " or ".join(f"`{name}`" for name in names)
 
 

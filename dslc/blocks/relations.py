@@ -30,11 +30,11 @@ def misfits(settings: Sequence[Setting], given: Mapping[str, Any]) -> Iterator[M
     known = {setting.name: setting for setting in settings}
     values = {name: given.get(name, setting.default) for name, setting in known.items()}
     for setting in (setting for setting in settings if setting.name in given):
-        yield from _mixed(setting, values)
-        yield from _refused(setting, values)
-        yield from _unsaid(setting, settings, given)
-        yield from _unsigned(setting, settings, values)
-    yield from _same(settings, given, values)
+        yield from _mixed_families(setting, values)
+        yield from _refused_values(setting, values)
+        yield from _missing_headers(setting, settings, given)
+        yield from _unsigned_parts(setting, settings, values)
+    yield from _same_headers(settings, given, values)
 
 
 def lacking(settings: Sequence[Setting], given: Mapping[str, Any]) -> Iterator[Misfit]:
@@ -48,13 +48,13 @@ def lacking(settings: Sequence[Setting], given: Mapping[str, Any]) -> Iterator[M
                 yield Misfit(setting.name, f"`{setting.name}` and `{name}` exclude each other", "remove one", name)
 
 
-def _mixed(setting: Setting, values: Mapping[str, Any]) -> Iterator[Misfit]:
+def _mixed_families(setting: Setting, values: Mapping[str, Any]) -> Iterator[Misfit]:
     if setting.families and not any(set(values[setting.name]) <= set(family) for family in setting.families):
         families = "; ".join(", ".join(family) for family in setting.families)
         yield Misfit(setting.name, f"`{setting.name}` must all be of one family", f"families are {families}")
 
 
-def _refused(setting: Setting, values: Mapping[str, Any]) -> Iterator[Misfit]:
+def _refused_values(setting: Setting, values: Mapping[str, Any]) -> Iterator[Misfit]:
     for other, refused in setting.refuses:
         value = values[other]
         wrong = [item for item in (value if isinstance(value, list | tuple) else [value]) if item in refused]
@@ -63,7 +63,7 @@ def _refused(setting: Setting, values: Mapping[str, Any]) -> Iterator[Misfit]:
             yield Misfit(setting.name, message, f"`{other}` cannot be {listing(refused)} here", other)
 
 
-def _unsaid(setting: Setting, settings: Sequence[Setting], given: Mapping[str, Any]) -> Iterator[Misfit]:
+def _missing_headers(setting: Setting, settings: Sequence[Setting], given: Mapping[str, Any]) -> Iterator[Misfit]:
     """Report a template's part for which no option names the header."""
     for part in _PART.findall(given[setting.name]) if setting.type == "template" else ():
         source = next((other for other in settings if other.fills == part), None)
@@ -72,7 +72,7 @@ def _unsaid(setting: Setting, settings: Sequence[Setting], given: Mapping[str, A
             yield Misfit(setting.name, message, f"add `{example(source)}`", source.name)
 
 
-def _unsigned(setting: Setting, settings: Sequence[Setting], values: Mapping[str, Any]) -> Iterator[Misfit]:
+def _unsigned_parts(setting: Setting, settings: Sequence[Setting], values: Mapping[str, Any]) -> Iterator[Misfit]:
     """Report an option that is only useful if a template signs its part."""
     templates = [other for other in settings if other.type == "template"] if setting.signed_only else []
     if templates and not any(setting.fills in _PART.findall(values[template.name]) for template in templates):
@@ -81,7 +81,7 @@ def _unsigned(setting: Setting, settings: Sequence[Setting], values: Mapping[str
         yield Misfit(setting.name, message, f'such as `{name} "{{{setting.fills}}}.{{body}}"`', name)
 
 
-def _same(settings: Sequence[Setting], given: Mapping[str, Any], values: Mapping[str, Any]) -> Iterator[Misfit]:
+def _same_headers(settings: Sequence[Setting], given: Mapping[str, Any], values: Mapping[str, Any]) -> Iterator[Misfit]:
     """Report two options that name the same header but must differ."""
     seen: dict[str, str] = {}
     distinct = (setting.name for setting in settings if setting.distinct and values[setting.name])

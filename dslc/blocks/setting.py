@@ -17,9 +17,9 @@ from pydantic.fields import FieldInfo
 from dslc.blocks.values.quantity import write_duration, write_size
 from dslc.blocks.values.types import HEAD, SINGLE, As, Form, Relation
 from dslc.blocks.variant import Variant
-from dslc.setting import Setting, Written
+from dslc.setting import Setting, ValueType
 
-_PLAIN: dict[Any, Written] = {str: "string", int: "integer", float: "number", bool: "boolean"}
+_PLAIN: dict[Any, ValueType] = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 
 def setting_name(field: str) -> str:
@@ -56,8 +56,8 @@ def _setting(model: type[BaseModel], name: str, field: FieldInfo) -> Setting:
         name=name,
         doc=field.description or "",
         required=field.is_required(),
-        default=_written(default, shape["type"]),
-        example=_written(field.examples[0], shape["type"]) if field.examples else None,
+        default=_json_value(default, shape["type"]),
+        example=_json_value(field.examples[0], shape["type"]) if field.examples else None,
         **shape,
     )
 
@@ -128,9 +128,9 @@ def _bounds(metadata: tuple[Any, ...], written: str) -> dict[str, Any]:
     for item in metadata:
         match item:
             case Ge(ge=bound):
-                found["minimum"] = _written(bound, written)
+                found["minimum"] = _json_value(bound, written)
             case Le(le=bound):
-                found["maximum"] = _written(bound, written)
+                found["maximum"] = _json_value(bound, written)
             case MinLen(min_length=length):
                 found["min_length"] = length
             case MaxLen(max_length=length):
@@ -144,7 +144,7 @@ def _bounds(metadata: tuple[Any, ...], written: str) -> dict[str, Any]:
     return found
 
 
-def _written(value: Any, written: str) -> Any:
+def _json_value(value: Any, written: str) -> Any:
     """Convert a default or bound to plain JSON, in the spelling of the language."""
     if isinstance(value, Variant):
         return value.name
@@ -155,5 +155,5 @@ def _written(value: Any, written: str) -> Any:
     if isinstance(value, timedelta):
         return write_duration(value)
     if isinstance(value, tuple | list):
-        return [_written(item, written) for item in value if not isinstance(item, BaseModel)]
+        return [_json_value(item, written) for item in value if not isinstance(item, BaseModel)]
     return write_size(value) if written == "size" and isinstance(value, int) else value

@@ -9,11 +9,11 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from dslc.blocks.checked_variant import CheckedVariant
 from dslc.blocks.values.types import Name
-from dslc.frozen import FrozenDict, frozen
+from dslc.frozen import FrozenDict, freeze
 
 
 def _frozen_options(options: Mapping[str, Any]) -> Any:
-    return frozen(_with_choices(options))
+    return freeze(_with_choices(options))
 
 
 def _with_choices(value: Any) -> Any:

@@ -30,7 +30,7 @@ class _Allow(NamedTuple):
     span: Span
 
 
-def allowed(file: File, found: Iterable[Diagnostic]) -> list[Diagnostic]:
+def apply_allow_comments(file: File, found: Iterable[Diagnostic]) -> list[Diagnostic]:
     """Return the diagnostics of a file that are not suppressed, and a P505 for each code that suppresses nothing.
 
     In a file with an error, P505 is reported only for codes that can never be suppressed: the error may hide the
@@ -51,7 +51,7 @@ def allowed(file: File, found: Iterable[Diagnostic]) -> list[Diagnostic]:
             remaining.append(diagnostic)
     unused = [allow for allow in allows if (allow.code, allow.line) not in suppressed]
     return remaining + [
-        _unused(source.name, allow) for allow in unused if not has_error or not _can_suppress(allow.code)
+        _unused_code(source.name, allow) for allow in unused if not has_error or not _can_suppress(allow.code)
     ]
 
 
@@ -60,7 +60,7 @@ def _can_suppress(code: str) -> bool:
     return code in CODES and CODES[code][0] is not Severity.ERROR
 
 
-def _unused(file: str, allow: _Allow) -> Diagnostic:
+def _unused_code(file: str, allow: _Allow) -> Diagnostic:
     hint = "remove it"
     if allow.code not in CODES:
         what, hint = "does not name a code", suggestion(allow.code.upper(), CODES, what="codes")

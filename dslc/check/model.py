@@ -8,11 +8,11 @@ from dslc.blocks import TABLE
 from dslc.value_reading.check_state import CheckedBlock, ModelResult
 
 
-def built(block: CheckedBlock) -> ModelResult:
+def model_of(block: CheckedBlock) -> ModelResult:
     """Return the model of a block, or none if a check reported an error in it. Built once and stored."""
-    if block.built is None:
-        block.built = _build(block)
-    return block.built
+    if block.model_result is None:
+        block.model_result = _build(block)
+    return block.model_result
 
 
 def _build(block: CheckedBlock) -> ModelResult:

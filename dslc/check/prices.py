@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from dslc.blocks.checked_variant import CheckedVariant
 from dslc.check.declarations import Declaration, Location
-from dslc.syntax.quoting import named
+from dslc.syntax.quoting import write_name
 
 PRICES: Final = ("input_price", "output_price")
 
@@ -20,10 +20,10 @@ class MissingPrice(NamedTuple):
     label: tuple[str, Location]
 
 
-def unpriced(model: Declaration, fallbacks: Iterable[Declaration]) -> list[MissingPrice]:
+def missing_prices(model: Declaration, fallbacks: Iterable[Declaration]) -> list[MissingPrice]:
     """Return what to report where a limit of costs holds for a model, about it and its fallbacks."""
-    found = [_unpriced(model, "")]
-    found += [_unpriced(each, f", a fallback of `{model.name}`") for each in fallbacks if each.name != model.name]
+    found = [_missing_price(model, "")]
+    found += [_missing_price(each, f", a fallback of `{model.name}`") for each in fallbacks if each.name != model.name]
     return [each for each in found if each is not None]
 
 
@@ -33,7 +33,7 @@ def fallbacks_of(model: Declaration) -> tuple[str, ...]:
     return tuple(map(str, names)) if isinstance(names, tuple | list) else ()
 
 
-def _published(service: object) -> dict[str, float]:
+def _published_prices(service: object) -> dict[str, float]:
     """Return the published prices of the model that a service names; empty if they are not known."""
     if not isinstance(service, CheckedVariant):
         return {}
@@ -52,7 +52,7 @@ def _published(service: object) -> dict[str, float]:
     return {"input_price": float(found.input_price) * 1000, "output_price": float(found.output_price) * 1000}
 
 
-def _unpriced(model: Declaration, which: str) -> MissingPrice | None:
+def _missing_price(model: Declaration, which: str) -> MissingPrice | None:
     if model.checked is None:
         return None
     missing = [name for name in PRICES if not model.checked.given.may_have(name)]
@@ -60,10 +60,10 @@ def _unpriced(model: Declaration, which: str) -> MissingPrice | None:
         return None
     names = " and ".join(f"`{name}`" for name in missing)
     label = f"{names} {'is' if len(missing) == 1 else 'are'} missing here"
-    prices = _published(model.checked.given.values.get("service"))
+    prices = _published_prices(model.checked.given.values.get("service"))
     example = " and ".join(f"`{name} {prices[name]:.6g}`" if name in prices else f"`{name}`" for name in missing)
     return MissingPrice(
-        f"`cost_per_day` needs {names} in `model {named(model.name)}`{which}",
+        f"`cost_per_day` needs {names} in `model {write_name(model.name)}`{which}",
         f"add {example} to it, in US dollars per million tokens",
         (label, model.location),
     )

@@ -14,11 +14,11 @@ from typing import TypeVar
 
 from dslc.catalog import CatalogEntry
 from dslc.check.declarations import Declaration, FileDeclarations, Location, Subject
-from dslc.check.prices import fallbacks_of, unpriced
+from dslc.check.prices import fallbacks_of, missing_prices
 from dslc.check.reply_room import window_of_block
 from dslc.diagnostics.diagnostic import CODES, Diagnostic, Edit, Fix, Label, Severity
 from dslc.diagnostics.suggestion import KnownNames, nearest, suggestion
-from dslc.syntax.quoting import named, quoted
+from dslc.syntax.quoting import quoted, write_name
 from dslc.value_reading.check_state import LOST_REFERENCE
 
 Found = TypeVar("Found")
@@ -117,7 +117,7 @@ class References:
         dirty: set[Subject] = set()
         for declared_file in filter(None, (old, new)):
             dirty.update(declared_file.subjects())
-        dirty |= self._flags(old, new) | self._unresolved(old, new)
+        dirty |= self._flags(old, new) | self._unresolved_names(old, new)
         dirty |= {missing for missing, meant in self._meant.items() if meant in dirty}  # a label shows its location
         full = {kind: self._too_many_missing(kind) for kind in _PLURALS}
         if old is not None:
@@ -135,7 +135,7 @@ class References:
         before = [subject for subject in dirty if subject[0] == "name"]
         self._dirty |= dirty | self._paths(old, new, before)
 
-    def _unresolved(self, old: FileDeclarations | None, new: FileDeclarations | None) -> set[Subject]:
+    def _unresolved_names(self, old: FileDeclarations | None, new: FileDeclarations | None) -> set[Subject]:
         """Names that are used but not declared, if the declared names of their kind changed, since one of these may be
         meant."""
         names = [{(each.kind, each.name) for each in side.declarations} if side else set() for side in (old, new)]
@@ -240,7 +240,7 @@ class References:
         """The path that a webhook answers on or a memory writes to; empty if it is unreadable or the memory has no
         files. An agent with a model shares `_MAIN` with the others."""
         checked = declaration.checked
-        if _can_be_asked(declaration):
+        if _is_conversational(declaration):
             return [_MAIN]
         if checked is None or declaration.kind not in {"webhook", "memory"}:
             return []
@@ -301,9 +301,9 @@ class References:
             return
         lost = self._nameless[f"{LOST_REFERENCE}{kind}"] > 0
         if missing:
-            yield from self._undeclared(kind, name, near, uses)
+            yield from self._undeclared_name(kind, name, near, uses)
         implied = subject == self._sole or (kind, name) == ("memory", "default")
-        implied = implied or any(_is_offered(each) or _can_be_asked(each) for each in declared[:1])
+        implied = implied or any(_is_offered(each) or _is_conversational(each) for each in declared[:1])
         implied = implied or any(map(self._is_fileless, declared[:1])) or self._typos[subject] > 0
         if declared and declared[0].checked and not uses and not implied and not lost:
             hint = f"refer to it in {_USERS[kind]}"
@@ -327,7 +327,7 @@ class References:
         if not limits:
             return
         named_ones = (self._in_order(("name", "model", name))[:1] for name in fallbacks_of(model))
-        for message, hint, label in unpriced(model, [block for some in named_ones for block in some]):
+        for message, hint, label in missing_prices(model, [block for some in named_ones for block in some]):
             for location in limits:
                 yield _diagnostic("T405", message, location, hint=hint, labels=[label])
 
@@ -352,7 +352,7 @@ class References:
         comparisons = self._names_of(kind).comparisons + len(self._services.get(kind, ()))
         return len(self._missing[kind]) * comparisons > _MOST_COMPARISONS
 
-    def _undeclared(self, kind: str, name: str, near: str | None, uses: list[Location]) -> Iterator[Diagnostic]:
+    def _undeclared_name(self, kind: str, name: str, near: str | None, uses: list[Location]) -> Iterator[Diagnostic]:
         """R301 at every use of a missing name, N209 if it is the server of a tool; `near` is the name that was probably
         meant."""
         code, message, severity = "R301", f"no {kind} is called `{name}`", Severity.ERROR
@@ -364,16 +364,16 @@ class References:
         if near is not None:
             labels = [("declared here", self._in_order(("name", kind, near))[0].location)]
         for location in uses:
-            meant, hint = self._meant_here(kind, name, near, location)
+            meant, hint = self._suggest(kind, name, near, location)
             # The server of a tool is a part of a string.
-            text = meant if meant is None or kind == "mcp" else named(meant)
+            text = meant if meant is None or kind == "mcp" else write_name(meant)
             fix = Fix(f"write `{meant}`", (Edit(location.span, text),)) if text else None
             yield _diagnostic(code, message, location, hint=hint, severity=severity, labels=labels, fix=fix)
 
-    def _meant_here(self, kind: str, name: str, near: str | None, location: Location) -> tuple[str | None, str | None]:
+    def _suggest(self, kind: str, name: str, near: str | None, location: Location) -> tuple[str | None, str | None]:
         """The word that was probably meant at a use of a missing name, and the hint about it."""
         if near is not None:  # either of the two may be misspelt
-            return near, f"`{kind} {named(near)}` is declared: use the same name for both"
+            return near, f"`{kind} {write_name(near)}` is declared: use the same name for both"
         if name in self._services.get(kind, ()):
             return None, f"`{name}` is a service: declare a `{kind}` with it, and use its name here"
         if self._too_many_missing(kind):
@@ -390,7 +390,7 @@ class References:
         Memories in the same or nested folders would write into each other's files.
         """
         _, kind, path = subject
-        here = self._first_ones(subject)
+        here = self._first_blocks(subject)
         if kind == "webhook":
             for second in here[1:]:
                 message = f"the path of `{second.name}` is already taken"
@@ -401,18 +401,18 @@ class References:
         if not here:
             return
         beside = ({*_parents(path)} | self._below.get(path, set())) - {path}
-        firsts = [(self._first_ones(("path", "memory", folder))[:1], folder) for folder in beside]
+        firsts = [(self._first_blocks(("path", "memory", folder))[:1], folder) for folder in beside]
         earlier = [
             (some[0], folder) for some, folder in firsts if some and some[0].location.rank < here[0].location.rank
         ]
         if earlier:
             first, folder = min(earlier, key=lambda each: each[0].location.rank)
-            yield _nested(first, folder, here[0], path)
-        yield from (_nested(here[0], path, block, path) for block in here[1:])
+            yield _nested_folders(first, folder, here[0], path)
+        yield from (_nested_folders(here[0], path, block, path) for block in here[1:])
 
     def _check_main(self, subject: Subject) -> Iterator[Diagnostic]:
         """Check that only one agent is the main one (T405), and that one is if several have a model (R304)."""
-        agents = [(each, each.checked.given) for each in self._first_ones(subject) if each.checked is not None]
+        agents = [(each, each.checked.given) for each in self._first_blocks(subject) if each.checked is not None]
         main = [each for each, given in agents if given.values.get("main") is True]
         if main:
             labels = [(f"`{main[0].name}` is the main agent", main[0].setting("main"))]
@@ -428,7 +428,7 @@ class References:
             hint = "add `main true` to the one with which a user talks who names none"
             yield _diagnostic("R304", message, able[0].location, hint=hint, labels=labels)
 
-    def _first_ones(self, subject: Subject) -> list[Declaration]:
+    def _first_blocks(self, subject: Subject) -> list[Declaration]:
         """The blocks of a subject, in program order, without those that repeat the name of an earlier block."""
         if subject not in self._firsts:
             self._firsts[subject] = [
@@ -452,7 +452,7 @@ def _is_offered(declaration: Declaration) -> bool:
     return declaration.checked is not None and declaration.checked.given.values.get("offered") is True
 
 
-def _can_be_asked(declaration: Declaration) -> bool:
+def _is_conversational(declaration: Declaration) -> bool:
     """True for an agent with a model, with which persons talk."""
     if declaration.kind != "agent" or declaration.checked is None:
         return False
@@ -460,7 +460,7 @@ def _can_be_asked(declaration: Declaration) -> bool:
     return model is not None and model.word != "none"
 
 
-def _nested(first: Declaration, taken: str, block: Declaration, path: str) -> Diagnostic:
+def _nested_folders(first: Declaration, taken: str, block: Declaration, path: str) -> Diagnostic:
     """N208 at `block` with folder `path`, because `first` uses the folder `taken`."""
     verb = "use the same path" if taken == path else "use nested paths"
     free = [

@@ -45,7 +45,7 @@ def _weights(context: CheckState, given: BodyValues, _: CheckedHead) -> None:
     context.collector.add("T402", message, place or entry.key, hint=hint, severity=Severity.WARNING)
 
 
-def _stored(context: CheckState, given: BodyValues, _: CheckedHead) -> None:
+def _store_settings(context: CheckState, given: BodyValues, _: CheckedHead) -> None:
     """Report `path` for a memory without files, and `retention` for a store that only appends."""
     vocabulary = context.vocabulary
     _check_unsupported(context, given, "path", vocabulary.fileless, "a `{}` is stored in the database")
@@ -62,7 +62,7 @@ def _check_unsupported(context: CheckState, given: BodyValues, setting: str, sto
     context.reject(given, "T405", message, entry.key, hint="remove it", labels=[label])
 
 
-def _verified(context: CheckState, given: BodyValues, head: CheckedHead) -> None:
+def _secret(context: CheckState, given: BodyValues, head: CheckedHead) -> None:
     """Check that a webhook has a secret or explicitly has none."""
     unverified, secret = given.entry("insecure_allow_unverified"), given.entry("secret")
     collector = context.collector
@@ -73,7 +73,7 @@ def _verified(context: CheckState, given: BodyValues, head: CheckedHead) -> None
         else:
             hint = 'add a secret, such as `secret "secret://env/WEBHOOK_SECRET"`'
             collector.add("P502", "this webhook accepts unverified requests", unverified, hint=hint)
-    elif _keyless(context, given):
+    elif _is_keyless(context, given):
         if secret is not None:
             message = "this sender's keys are fetched: `secret` is not used"
             context.reject(given, "T405", message, secret.key, hint="remove it")
@@ -224,7 +224,7 @@ def _check_reply(context: CheckState, given: BodyValues, reply: object, entry: E
     return False
 
 
-def _keyless(context: CheckState, given: BodyValues) -> bool:
+def _is_keyless(context: CheckState, given: BodyValues) -> bool:
     """True if the provider with the given options verifies with keys that it fetches."""
     entry = given.entry("provider")
     row = None if entry is None else context.vocabulary.rows("provider").get(entry.word or "")
@@ -238,7 +238,7 @@ def _value(entry: EntryNode) -> ValueNode:
     return entry.value if entry.value is not None else entry.key
 
 
-def _compared(context: CheckState, given: BodyValues, _: CheckedHead) -> None:
+def _absent_values(context: CheckState, given: BodyValues, _: CheckedHead) -> None:
     """Report comparisons with a value that must not exist (`exists false`)."""
     waiting = list(given.entries.get("filter", ()))
     while waiting:
@@ -254,8 +254,8 @@ def _compared(context: CheckState, given: BodyValues, _: CheckedHead) -> None:
 
 _COMPARISONS = {"equals", "contains", "one_of", "matches"}
 _RULES: dict[str, tuple[Callable[[CheckState, BodyValues, CheckedHead], None], ...]] = {
-    "memory": (_weights, _stored),
+    "memory": (_weights, _store_settings),
     "agent": (_core_blocks, _agent_replies, _cost_limit, _shared_tools, _without_effect),
     "model": (_falls_back, _model_replies),
-    "webhook": (_verified, _compared, signed_filters, known_address, known_event, token_in_url, compressed_values),
+    "webhook": (_secret, _absent_values, signed_filters, known_address, known_event, token_in_url, compressed_values),
 }

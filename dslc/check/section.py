@@ -16,7 +16,7 @@ from dslc.diagnostics.suggestion import nearest
 from dslc.diagnostics.unknown_kind import unknown_kind
 from dslc.parse import ParsedSection
 from dslc.syntax.block_heads import FOREIGN_KINDS
-from dslc.syntax.quoting import named
+from dslc.syntax.quoting import write_name
 from dslc.syntax.tree import BlockNode, Body, ForeignNode, MissingToken
 from dslc.value_reading.check_state import CheckedBlock, CheckedHead, CheckState, CostLimit, ModelReply, Use
 from dslc.value_reading.string_literals import text_of
@@ -146,7 +146,7 @@ def _name(context: CheckState, node: BlockNode) -> str | None:
         return None
     if str(node.kind) == "mcp" and "." in text:
         message = "the name of an `mcp` block has no dot: it is followed by one in the name of a tool"
-        collector.add("N206", message, node.name, hint=f"such as `mcp {named(text.replace('.', '-'))} {{ … }}`")
+        collector.add("N206", message, node.name, hint=f"such as `mcp {write_name(text.replace('.', '-'))} {{ … }}`")
         return None
     if text in context.vocabulary.services.get(str(node.kind), {}):
         message = f"`{text}` is a service: a `{node.kind}` needs another name"

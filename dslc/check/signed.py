@@ -44,7 +44,7 @@ def signed_filters(context: CheckState, given: BodyValues, _: CheckedHead) -> No
     if signer is None or len(given.entries.get("filter", ())) != len(_values(given)):
         return
     for entry in given.entries.get("filter", ()):
-        for key, part in _read(entry):
+        for key, part in _filter_parts(entry):
             if not signer.signs(part):
                 what = "the body" if part == "body" else f"the header `{part.removeprefix(_HEADER)}`"
                 message = f"this filter uses {what}, which `{signer.name}` does not sign"
@@ -125,10 +125,10 @@ def _signer(context: CheckState, given: BodyValues) -> _Signer | None:
     row = context.vocabulary.rows("provider").get(provider.name) if isinstance(provider, CheckedVariant) else None
     if row is None or not isinstance(provider, CheckedVariant):
         return None
-    return _Signer(provider.name, row.event_by, _signed(row, provider), _events(row, provider))
+    return _Signer(provider.name, row.event_by, _signed_parts(row, provider), _events(row, provider))
 
 
-def _signed(row: CatalogEntry, provider: CheckedVariant) -> frozenset[str] | None:
+def _signed_parts(row: CatalogEntry, provider: CheckedVariant) -> frozenset[str] | None:
     if row.signed_by is not None and row.signed_by in provider.options:
         template = any(option.name == row.signed_by and option.default is not None for option in row.options)
         parts = _PART.findall(str(provider.options[row.signed_by])) if template else ["body"]
@@ -147,7 +147,7 @@ def _part_of(source: str) -> str:
     return source.lower() if source.startswith(_HEADER) else "body"
 
 
-def _read(group: EntryNode) -> Iterator[tuple[Token, str]]:
+def _filter_parts(group: EntryNode) -> Iterator[tuple[Token, str]]:
     """Yield each part of the request that a filter reads, at any depth, with the key of the group. The parser bounds
     the depth."""
     for entry in group.body.entries if group.body is not None else ():
@@ -157,4 +157,4 @@ def _read(group: EntryNode) -> Iterator[tuple[Token, str]]:
             name = entry.value.strip('"').lower()
             yield group.key, f"{_HEADER}{name}"
         elif entry.key in {"any", "filter", "not"}:
-            yield from _read(entry)
+            yield from _filter_parts(entry)

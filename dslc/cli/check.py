@@ -54,7 +54,7 @@ def check(paths: tuple[str, ...], form: str, *, fixing: bool, unsafe: bool, deny
     given = sources(paths)
     done, applied, text_goes_out = _compile(given), None, False
     if fixing or unsafe:
-        fixed = _fixed(done, unsafe=unsafe)
+        fixed = _fix(done, unsafe=unsafe)
         done, applied, text_goes_out = fixed.compilation, fixed.applied, STDIN in paths
         _write(given, fixed, to_stderr=text_goes_out or FORMATS[form].document)
     shown = colour(sys.stderr if text_goes_out else sys.stdout)
@@ -104,7 +104,7 @@ def _summary(done: Compilation) -> str:
     return f"{summary(done)}\n"
 
 
-def _fixed(done: Compilation, *, unsafe: bool) -> FixResult:
+def _fix(done: Compilation, *, unsafe: bool) -> FixResult:
     from dslc.editing.fix import fix
 
     return fix(done, _compile, unsafe=unsafe)
@@ -125,12 +125,12 @@ def _write(given: Sequence[Source], fixed: FixResult, *, to_stderr: bool) -> Non
                 replace(before.name, after.data, was=before.data)
             except OSError as error:
                 raise CannotRun(f"cannot write {before.name}: {error.strerror or error}") from error
-        put("".join(_account(fixed, before.name)), to_stderr=to_stderr)
+        put("".join(_fix_lines(fixed, before.name)), to_stderr=to_stderr)
     if fixed.applied or fixed.refused:
         put("\n", to_stderr=to_stderr)
 
 
-def _account(fixed: FixResult, file: str) -> Iterator[str]:
+def _fix_lines(fixed: FixResult, file: str) -> Iterator[str]:
     """Yield a line for each fix of a file, applied or refused."""
     from dslc.report.text import visible
 

@@ -59,7 +59,7 @@ def fmt(paths: tuple[str, ...], *, check: bool, diff: bool) -> int:
 
 def _format(given: Sequence[Source]) -> _Outcome:
     from dslc.catalog import Catalog
-    from dslc.editing.format import formatted
+    from dslc.editing.format import format_file
     from dslc.parse import parse
     from dslc.vocabulary import Vocabulary
 
@@ -72,7 +72,7 @@ def _format(given: Sequence[Source]) -> _Outcome:
             outcome.faults += errors
             continue
         mark = source.data[: source.span(0, 0).start]
-        data = mark + formatted(file).encode()
+        data = mark + format_file(file).encode()
         if data == source.data:
             outcome.unchanged.append(source)
         else:
@@ -101,10 +101,10 @@ def _show_refused(outcome: _Outcome) -> None:
 
 
 def _show_diff(outcome: _Outcome) -> None:
-    from dslc.report.unified_diff import unified
+    from dslc.report.unified_diff import unified_diff
 
     for source, data in outcome.changed:
-        put(unified(source, data, colour=colour(sys.stdout)))
+        put(unified_diff(source, data, colour=colour(sys.stdout)))
 
 
 def _write(outcome: _Outcome, *, only_say: bool, quiet: bool) -> bool:

@@ -16,7 +16,7 @@ from dslc.comparison.reload_effects import Reload
 from dslc.program import BLOCK_FIELDS, Program
 from dslc.report.program import plain
 from dslc.setting import Setting
-from dslc.syntax.quoting import named
+from dslc.syntax.quoting import write_name
 from dslc.vocabulary import Settings, Vocabulary, by_name
 
 
@@ -76,7 +76,7 @@ def difference(old: Program, new: Program, vocabulary: Vocabulary) -> Difference
         before, after = getattr(old, plural), getattr(new, plural)
         settings = vocabulary.kinds[kind]
         for name, block in after.items():
-            changes = tuple(_of_group("", settings, before[name], block, vocabulary)) if name in before else ()
+            changes = tuple(_group_diffs("", settings, before[name], block, vocabulary)) if name in before else ()
             if name in before and not changes:
                 continue
             effects = tuple(reload.effects_of_block(kind, name))
@@ -89,49 +89,49 @@ def difference(old: Program, new: Program, vocabulary: Vocabulary) -> Difference
     return Difference(tuple(added), tuple(changed), tuple(removed), tuple(reload.effects_of_program()))
 
 
-def _of_group(path: str, settings: Settings, old: Any, new: Any, vocabulary: Vocabulary) -> Iterator[SettingDiff]:
+def _group_diffs(path: str, settings: Settings, old: Any, new: Any, vocabulary: Vocabulary) -> Iterator[SettingDiff]:
     """Differences of a block, a group or a row's options."""
     for name, setting in settings.items():
         inner = f"{path}.{name}" if path else name
-        yield from _of_setting(inner, setting, _get(old, name), _get(new, name), vocabulary)
+        yield from _setting_diffs(inner, setting, _get(old, name), _get(new, name), vocabulary)
 
 
 def _get(group: Any, name: str) -> Any:
     return group.get(name) if isinstance(group, Mapping) else getattr(group, field_name(name))
 
 
-def _of_setting(path: str, setting: Setting, old: Any, new: Any, vocabulary: Vocabulary) -> Iterator[SettingDiff]:
+def _setting_diffs(path: str, setting: Setting, old: Any, new: Any, vocabulary: Vocabulary) -> Iterator[SettingDiff]:
     if _identity(old) == _identity(new):
         return
     if setting.type == "group" and old is not None and new is not None:
         if setting.many:
-            yield from _of_groups(path, setting, old, new, vocabulary)
+            yield from _repeated_diffs(path, setting, old, new, vocabulary)
         else:
-            yield from _of_group(path, by_name(setting.settings), old, new, vocabulary)
+            yield from _group_diffs(path, by_name(setting.settings), old, new, vocabulary)
     elif setting.type == "map":
         for key in dict.fromkeys((*(new or {}), *(old or {}))):
-            yield from _of_setting(
-                f"{path}.{named(key)}", setting.item(key), _get(old or {}, key), _get(new or {}, key), vocabulary
+            yield from _setting_diffs(
+                f"{path}.{write_name(key)}", setting.item(key), _get(old or {}, key), _get(new or {}, key), vocabulary
             )
     elif isinstance(old, Variant) and isinstance(new, Variant) and old.name == new.name:
         row = vocabulary.rows(setting.family or "").get(new.name)
-        yield from _of_group(path, by_name(row.options if row else ()), old.options, new.options, vocabulary)
+        yield from _group_diffs(path, by_name(row.options if row else ()), old.options, new.options, vocabulary)
     else:
         yield SettingDiff(path, plain(old, setting, vocabulary), plain(new, setting, vocabulary), setting)
 
 
-def _of_groups(path: str, setting: Setting, old: Any, new: Any, vocabulary: Vocabulary) -> Iterator[SettingDiff]:
+def _repeated_diffs(path: str, setting: Setting, old: Any, new: Any, vocabulary: Vocabulary) -> Iterator[SettingDiff]:
     """Differences of repeated groups: equal groups are skipped; if the same number is left on both sides, they are
     paired."""
     if setting.named:
-        yield from _of_named(path, setting, old, new, vocabulary)
+        yield from _named_diffs(path, setting, old, new, vocabulary)
         return
     gone, came = _without_common(old, new), _without_common(new, old)
     if not gone and not came:
         yield SettingDiff(path, plain(old, setting, vocabulary), plain(new, setting, vocabulary), setting)
     elif len(gone) == len(came):
         for (_, before), (at, after) in zip(gone, came, strict=True):
-            yield from _of_group(f"{path}[{at}]", by_name(setting.settings), before, after, vocabulary)
+            yield from _group_diffs(f"{path}[{at}]", by_name(setting.settings), before, after, vocabulary)
     else:
         for at, group in gone:
             yield SettingDiff(f"{path}[{at}]", plain(group, setting, vocabulary), None, setting)
@@ -139,13 +139,13 @@ def _of_groups(path: str, setting: Setting, old: Any, new: Any, vocabulary: Voca
             yield SettingDiff(f"{path}[{at}]", None, plain(group, setting, vocabulary), setting)
 
 
-def _of_named(path: str, setting: Setting, old: Any, new: Any, vocabulary: Vocabulary) -> Iterator[SettingDiff]:
+def _named_diffs(path: str, setting: Setting, old: Any, new: Any, vocabulary: Vocabulary) -> Iterator[SettingDiff]:
     """Differences of named groups, paired by their names."""
     before, after = ({_get(group, "name"): group for group in groups} for groups in (old, new))
     for name in dict.fromkeys((*after, *before)):
         if name in before and name in after:
             settings = by_name(setting.settings)
-            yield from _of_group(f"{path}.{named(name)}", settings, before[name], after[name], vocabulary)
+            yield from _group_diffs(f"{path}.{write_name(name)}", settings, before[name], after[name], vocabulary)
         elif name in after:
             yield SettingDiff(path, None, plain(after[name], setting, vocabulary), setting)
         else:

@@ -52,7 +52,7 @@ class Reload:
             return
         if before is not None and after.path != before.path:
             yield f"`{after.path}` is mounted"
-        for text in _looked_up(after):
+        for text in _resolved_secrets(after):
             if is_reference(text) and text not in self._old.secrets:
                 yield f"mounted only if `{text}` resolves"
         if after.insecure_allow_unverified and not (before and before.insecure_allow_unverified):
@@ -72,16 +72,16 @@ class Reload:
                 yield "the index is rebuilt from the store in the background"
             if _model(before) != _model(after):
                 yield "all items are embedded again in the background; until then they are found only by keyword"
-            kept, keeps = self._old.keeps(before), self._new.keeps(after)
+            kept, keeps = self._old.retention(before), self._new.retention(after)
             if keeps is not None and (kept is None or keeps < kept):
-                what = self._new.expiring(after)
+                what = self._new.expiring_data(after)
                 yield f"{what} older than {write_duration(keeps)} are deleted within a day"
             return
         if after is not None:
-            yield f"opens the {self._new.shown(after)}"
+            yield f"opens the {self._new.description(after)}"
         heir = self._new.memories_by_place.get(place)
         stays = f"is now used by the memory `{heir}`" if heir else "stays there"
-        yield f"the data of the {self._old.shown(before, kind=before.store.name)} {stays}"
+        yield f"the data of the {self._old.description(before, kind=before.store.name)} {stays}"
 
     def _agent(self, name: str) -> Iterator[str]:
         before, after = self._old.program.agents.get(name), self._new.program.agents.get(name)
@@ -108,7 +108,7 @@ class Reload:
     def _implied_memory(self) -> Iterator[str]:
         """Report agents without a memory setting for which another memory becomes the only or default one."""
         before, after = self._old.implied_memory, self._new.implied_memory
-        relying = sorted(self._old.relying & self._new.relying) if before != after else []
+        relying = sorted(self._old.relying_agents & self._new.relying_agents) if before != after else []
         if relying:
             more = " and others" if len(relying) > _MOST_NAMES else ""
             names = ", ".join(f"`{name}`" for name in relying[:_MOST_NAMES]) + more
@@ -140,16 +140,16 @@ class _Side:
         where = memory.name if memory.store.name in self._fileless else posixpath.normpath(memory.path)
         return memory.store.name, where
 
-    def keeps(self, memory: Memory) -> timedelta | None:
+    def retention(self, memory: Memory) -> timedelta | None:
         """Retention of logs; None if they never expire, as in a collection whose block does not set `retention`."""
         declared = "retention" in memory.model_fields_set
         return memory.retention if declared or memory.store.name not in self._fileless else None
 
-    def expiring(self, memory: Memory) -> str:
+    def expiring_data(self, memory: Memory) -> str:
         """Name of the data that a store deletes after the retention time."""
         return "episodic items" if memory.store.name in self._fileless else "logs of days"
 
-    def shown(self, memory: Memory, kind: str = "") -> str:
+    def description(self, memory: Memory, kind: str = "") -> str:
         """Description of the store for people."""
         if memory.store.name in self._fileless:
             return f"{memory.store.name} `{memory.name}` in the database"
@@ -171,7 +171,7 @@ class _Side:
 
     @cached_property
     def secrets(self) -> frozenset[str]:
-        return frozenset(text for webhook in self.program.webhooks.values() for text in _looked_up(webhook))
+        return frozenset(text for webhook in self.program.webhooks.values() for text in _resolved_secrets(webhook))
 
     @cached_property
     def agents(self) -> frozenset[str]:
@@ -190,14 +190,14 @@ class _Side:
         return _DEFAULT_MEMORY if _DEFAULT_MEMORY in memories else there
 
     @cached_property
-    def relying(self) -> frozenset[str]:
+    def relying_agents(self) -> frozenset[str]:
         """Agents that use the implied memory for some delivery."""
         named = {name for name, agent in self.program.agents.items() if agent.memory is not None}
         woken = (webhook.wakes for webhook in self.program.webhooks.values() if webhook.memory is None)
         return frozenset(filter(None, woken)) - named
 
 
-def _looked_up(webhook: Webhook) -> tuple[str, ...]:
+def _resolved_secrets(webhook: Webhook) -> tuple[str, ...]:
     """Secrets that are resolved for the webhook: its own, and those that its provider's options refer to."""
     options = (text for text in webhook.provider.options.values() if isinstance(text, str) and is_reference(text))
     return (*(() if webhook.insecure_allow_unverified else webhook.secret), *options)

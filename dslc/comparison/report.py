@@ -11,11 +11,11 @@ from dslc.blocks.memory import Memory
 from dslc.blocks.values.quantity import write_size
 from dslc.blocks.webhook import Webhook
 from dslc.comparison.difference import BlockDiff, Difference, SettingDiff
-from dslc.example import written
+from dslc.example import write_value
 from dslc.report.program import LITERAL
 from dslc.report.text import visible
 from dslc.setting import Setting
-from dslc.syntax.quoting import named
+from dslc.syntax.quoting import write_name
 from dslc.vocabulary import Settings, Vocabulary, by_name
 
 VERSION = 1
@@ -67,7 +67,7 @@ class _Prose:
         if change.setting.type == "group" and isinstance(change.old, list):
             return f"{change.path}: only the order changed"
         if isinstance(change.old, str) and isinstance(change.new, str) and change.setting.type in _TEXTS:
-            old, new = (written(text, change.setting) for text in _excerpts(change.old, change.new))
+            old, new = (write_value(text, change.setting) for text in _excerpts(change.old, change.new))
         else:
             old, new = self.value(change.old, change.setting), self.value(change.new, change.setting)
         if old == new:
@@ -91,19 +91,19 @@ class _Prose:
             return write_size(value)
         if isinstance(value, str) and len(value) > _LONGEST and setting.type in _TEXTS and not setting.many:
             value = f"{value[:_LONGEST]}…"
-        return written(value, setting)
+        return write_value(value, setting)
 
     def _with_body(self, value: dict[str, Any], setting: Setting) -> str:
         if setting.type == "map":
-            inner = [f"{named(key)} {self.value(item, setting.item(key))}" for key, item in value.items()]
+            inner = [f"{write_name(key)} {self.value(item, setting.item(key))}" for key, item in value.items()]
             return f"{{ {' '.join(inner)} }}"
         if setting.named:
             settings = {key: item for key, item in value.items() if key != "name"}
-            return f"{named(value['name'])} {self._body(settings, by_name(setting.settings))}"
+            return f"{write_name(value['name'])} {self._body(settings, by_name(setting.settings))}"
         if setting.type != "variant":
             return self._body(value, by_name(setting.settings))
         row = self._vocabulary.rows(setting.family or "").get(value["name"])
-        name = written(value["name"], setting)
+        name = write_value(value["name"], setting)
         return f"{name} {self._body(value['options'], by_name(row.options))}" if row and value["options"] else name
 
     def _body(self, values: dict[str, Any], settings: Settings) -> str:

@@ -81,10 +81,10 @@ class DiagnosticCollector:
         return Fix(message, tuple(Edit(self._offsets.span(start, end), text) for start, end, text in edits), safe)
 
 
-def relocated(diagnostic: Diagnostic, file: str, offset: int) -> Diagnostic:
+def relocate(diagnostic: Diagnostic, file: str, offset: int) -> Diagnostic:
     """Return a section's diagnostic relative to its file, in which the section begins at byte `offset`."""
 
-    def moved(span: Span) -> Span:
+    def shift(span: Span) -> Span:
         return Span(span.start + offset, span.end + offset)
 
     fix = diagnostic.fix
@@ -93,8 +93,8 @@ def relocated(diagnostic: Diagnostic, file: str, offset: int) -> Diagnostic:
         diagnostic.severity,
         diagnostic.message,
         file,
-        moved(diagnostic.span),
-        tuple(Label(label.message, file, moved(label.span)) for label in diagnostic.labels),
+        shift(diagnostic.span),
+        tuple(Label(label.message, file, shift(label.span)) for label in diagnostic.labels),
         diagnostic.hint,
-        fix and fix._replace(edits=tuple(Edit(moved(edit.span), edit.text) for edit in fix.edits)),
+        fix and fix._replace(edits=tuple(Edit(shift(edit.span), edit.text) for edit in fix.edits)),
     )

@@ -35,7 +35,7 @@ class CleanText(NamedTuple):
     places: tuple[int, ...] = ()
 
 
-def cleaned(text: str) -> CleanText:
+def clean_text(text: str) -> CleanText:
     """Replace every invisible character outside strings and comments by a blank; blanks for characters inside a word
     are moved after the word."""
     if _ANY.search(text) is None:

@@ -13,19 +13,19 @@ _CUT_OFF = re.compile(r"[^/?#:@\[]+:(?![0-9]*(?:[^0-9A-Za-z]|\Z))")
 
 def passwords(source: str) -> Iterator[tuple[int, int]]:
     """Yield start and end of each user name and password of a URL in a program's text, in order."""
-    return _found(source, _IN_SOURCE)
+    return _password_spans(source, _IN_SOURCE)
 
 
 def without_passwords(prose: str) -> str:
     """Return the text with `***` in place of the user name and password of each URL."""
     pieces, at = [], 0
-    for start, end in _found(prose, _IN_PROSE):
+    for start, end in _password_spans(prose, _IN_PROSE):
         pieces += [prose[at:start], "***"]
         at = end
     return "".join([*pieces, prose[at:]])
 
 
-def _found(text: str, run: re.Pattern[str]) -> Iterator[tuple[int, int]]:
+def _password_spans(text: str, run: re.Pattern[str]) -> Iterator[tuple[int, int]]:
     if "://" not in text:
         return
     for match in run.finditer(text):

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dslc.diagnostics.diagnostic import Edit
 from dslc.editing.format import canonical, layout, line_end
 from dslc.parse import File
-from dslc.syntax.quoting import named
+from dslc.syntax.quoting import write_name
 from dslc.syntax.reader import Atom, Comment, Entry, TextRow
 
 _BLANK_LINES = re.compile(r"(?:[ \t]*\r?\n)*(?:[ \t]*\Z)?")
@@ -47,7 +47,7 @@ def names(file: File, kind: str) -> list[str]:
 def block(kind: str, name: str, settings: Iterable[tuple[str, str]]) -> str:
     """Text of a block in canonical form, with a line end. `settings`: keys and values in the syntax of the language."""
     lines = "".join(f"{key} {value}\n" for key, value in settings)
-    return canonical(f"{kind} {named(name)} {{\n{lines}}}\n")
+    return canonical(f"{kind} {write_name(name)} {{\n{lines}}}\n")
 
 
 def add_block(file: File, written: str) -> Edit:

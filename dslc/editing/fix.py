@@ -57,10 +57,10 @@ def fix(compilation: Compilation, analyse: Analyse, *, unsafe: bool = False) -> 
     state = _FixState(compilation, analyse, unsafe=unsafe)
     while state.tries < _TRIES and (batch := state.batch()):
         state.settle(batch)
-    return state.done
+    return state.result
 
 
-def apart(found: Iterable[Diagnostic]) -> list[Diagnostic]:
+def non_overlapping(found: Iterable[Diagnostic]) -> list[Diagnostic]:
     """Diagnostics of one file whose fixes can be applied together, in source order.
 
     No edit overlaps or touches one of an earlier fix: two fixes that touch might use the same blank.
@@ -83,7 +83,7 @@ def _is_free(taken: Sequence[tuple[int, int]], start: int, end: int) -> bool:
 
 class _FixState:
     def __init__(self, compilation: Compilation, analyse: Analyse, *, unsafe: bool) -> None:
-        self.done = FixResult(compilation)
+        self.result = FixResult(compilation)
         self.analyse = analyse
         self.unsafe = unsafe
         self.tries = 0
@@ -92,34 +92,34 @@ class _FixState:
     def batch(self) -> list[Diagnostic]:
         """Diagnostics whose fixes can be applied together, ordered by file and offset."""
         found: dict[str, list[Diagnostic]] = defaultdict(list)
-        for diagnostic in self.done.compilation.diagnostics:
-            if self._open(diagnostic):
+        for diagnostic in self.result.compilation.diagnostics:
+            if self._is_open(diagnostic):
                 found[diagnostic.file].append(diagnostic)
-        return [diagnostic for file in sorted(found) for diagnostic in apart(found[file])]
+        return [diagnostic for file in sorted(found) for diagnostic in non_overlapping(found[file])]
 
-    def _open(self, diagnostic: Diagnostic) -> bool:
+    def _is_open(self, diagnostic: Diagnostic) -> bool:
         wanted = diagnostic.fix is not None and (diagnostic.fix.safe or self.unsafe)
         return wanted and _identity(diagnostic) not in self._refused
 
     def settle(self, batch: Sequence[Diagnostic]) -> None:
         """Apply these fixes except those that cause errors. If all do, try only the first; refuse it if it fails."""
-        sources = {source.name: source for source in self.done.compilation.sources}
+        sources = {source.name: source for source in self.result.compilation.sources}
         while True:
             self.tries += 1
-            after = self.analyse(_edited(sources.values(), batch))
-            wrong = _wrong(batch, self.done.compilation, after)
+            after = self.analyse(_edited_sources(sources.values(), batch))
+            wrong = _refusals(batch, self.result.compilation, after)
             if not wrong:
-                self.done.applied += [_applied(diagnostic, sources[diagnostic.file]) for diagnostic in batch]
-                self.done.compilation = after
+                self.result.applied += [_applied_fix(diagnostic, sources[diagnostic.file]) for diagnostic in batch]
+                self.result.compilation = after
                 return
             if len(batch) == 1:
-                self._refuse(_applied(batch[0], sources[batch[0].file]), _identity(batch[0]), wrong[batch[0]])
+                self._refuse(_applied_fix(batch[0], sources[batch[0].file]), _identity(batch[0]), wrong[batch[0]])
                 return
             batch = [diagnostic for diagnostic in batch if diagnostic not in wrong] or batch[:1]
 
     def _refuse(self, fix: AppliedFix, identity: tuple[str, str, str], error: Diagnostic) -> None:
         self._refused.add(identity)
-        self.done.refused.append(RefusedFix(fix.message, fix.file, fix.position, error))
+        self.result.refused.append(RefusedFix(fix.message, fix.file, fix.position, error))
 
 
 def _identity(diagnostic: Diagnostic) -> tuple[str, str, str]:
@@ -131,12 +131,12 @@ def _edits(diagnostic: Diagnostic) -> tuple[Edit, ...]:
     return diagnostic.fix.edits if diagnostic.fix is not None else ()
 
 
-def _applied(diagnostic: Diagnostic, source: Source) -> AppliedFix:
+def _applied_fix(diagnostic: Diagnostic, source: Source) -> AppliedFix:
     message = diagnostic.fix.message if diagnostic.fix is not None else ""
     return AppliedFix(diagnostic.code, message, diagnostic.file, source.position(diagnostic.span.start))
 
 
-def _edited(sources: Iterable[Source], batch: Iterable[Diagnostic]) -> list[Source]:
+def _edited_sources(sources: Iterable[Source], batch: Iterable[Diagnostic]) -> list[Source]:
     edits: dict[str, list[Edit]] = defaultdict(list)
     for diagnostic in batch:
         edits[diagnostic.file] += _edits(diagnostic)
@@ -146,7 +146,7 @@ def _edited(sources: Iterable[Source], batch: Iterable[Diagnostic]) -> list[Sour
     ]
 
 
-def _written(batch: Iterable[Diagnostic]) -> dict[str, list[tuple[Span, Diagnostic]]]:
+def _inserted_spans(batch: Iterable[Diagnostic]) -> dict[str, list[tuple[Span, Diagnostic]]]:
     """Spans of the inserted texts in the edited files, by file, each with its diagnostic."""
     places: dict[str, list[tuple[Span, Diagnostic]]] = defaultdict(list)
     moved: Counter[str] = Counter()
@@ -158,14 +158,14 @@ def _written(batch: Iterable[Diagnostic]) -> dict[str, list[tuple[Span, Diagnost
     return places
 
 
-def _wrong(batch: Sequence[Diagnostic], before: Compilation, after: Compilation) -> dict[Diagnostic, Diagnostic]:
+def _refusals(batch: Sequence[Diagnostic], before: Compilation, after: Compilation) -> dict[Diagnostic, Diagnostic]:
     """Fixes that must be refused, each with the error it causes.
 
     The error is new and its span, or else the span of one of its labels, touches text that the fix inserted. Errors
     are compared by position and code: their messages may contain text that a fix inserted.
     """
-    made, written, moved = set(batch), _written(batch), _moves(batch)
-    known = Counter((each.file, each.code, moved(each)) for each in before.diagnostics if each not in made)
+    made, inserted, offset_after = set(batch), _inserted_spans(batch), _offset_mapper(batch)
+    known = Counter((each.file, each.code, offset_after(each)) for each in before.diagnostics if each not in made)
     found: dict[Diagnostic, Diagnostic] = {}
     for error in after.diagnostics:
         place = (error.file, error.code, error.span.start)
@@ -173,14 +173,14 @@ def _wrong(batch: Sequence[Diagnostic], before: Compilation, after: Compilation)
         if known[place] < 0 and error.code.startswith(_AGAINST):
             labels = ((label.file, label.span) for label in error.labels)
             for file, span in ((error.file, error.span), *labels):
-                guilty = [fixed for other, fixed in written.get(file, ()) if _touch(span, other)]
+                guilty = [fixed for other, fixed in inserted.get(file, ()) if _touch(span, other)]
                 if guilty:
                     found |= dict.fromkeys(guilty, error)
                     break
     return found
 
 
-def _moves(batch: Iterable[Diagnostic]) -> Callable[[Diagnostic], int]:
+def _offset_mapper(batch: Iterable[Diagnostic]) -> Callable[[Diagnostic], int]:
     """Return a function that maps the start of a diagnostic to its offset after these fixes."""
     edits: dict[str, list[Edit]] = defaultdict(list)
     for diagnostic in batch:
@@ -192,12 +192,12 @@ def _moves(batch: Iterable[Diagnostic]) -> Callable[[Diagnostic], int]:
             by += len(edit.text.encode()) - (edit.span.end - edit.span.start)
             ends[file].append((edit.span.end, edit.span.end + by))
 
-    def moved(diagnostic: Diagnostic) -> int:
+    def offset_after(diagnostic: Diagnostic) -> int:
         start, passed = diagnostic.span.start, ends.get(diagnostic.file, ())
         number = bisect_right(passed, start, key=lambda end: end[0])
         return start + (passed[number - 1][1] - passed[number - 1][0] if number else 0)
 
-    return moved
+    return offset_after
 
 
 def _touch(one: Span, other: Span) -> bool:

@@ -26,7 +26,7 @@ from dslc.parse import File
 from dslc.syntax.reader import Atom, Comment, Entry, Group, TextRow, Value, Verbatim, read_entries
 from dslc.syntax.tokens import WORD, scan
 from dslc.syntax.tree import ForeignNode
-from dslc.value_reading.string_literals import dedented
+from dslc.value_reading.string_literals import dedent
 
 WIDEST = 100  # characters of a body or list on one line
 _LONGEST_KEY = 40  # characters of a key that is part of a run
@@ -36,7 +36,7 @@ _COUNTED = {"WORD", "NUMBER", "STRING", "LONG_STRING", "LSQB"}  # tokens that di
 _Places = Sequence[tuple[int, int]]
 
 
-def formatted(file: File) -> str:
+def format_file(file: File) -> str:
     """Text of a file in canonical form, without a byte-order mark. The file must not have syntax errors."""
     return canonical(file.source.text or "", _foreign(file))
 
@@ -65,7 +65,7 @@ def canonical(text: str, verbatim: _Places = ()) -> str:
             entry.key = _bare(entry.key)
     rows = tree.root.rows
     if ALLOW_COMMENT.search(text):
-        rows = [row for together in _together(rows, text) for row in _with_allowed(together, text)]
+        rows = [row for together in _row_groups(rows, text) for row in _protect_allowed(together, text)]
     return _print(rows, _line_end(text, verbatim))
 
 
@@ -83,7 +83,7 @@ def _line_end(text: str, verbatim: _Places) -> str:
     return "\r\n" if (returns * 2 > lines if lines else "\r\n" in text) else "\n"
 
 
-def _together(rows: Sequence[TextRow], text: str) -> list[list[TextRow]]:
+def _row_groups(rows: Sequence[TextRow], text: str) -> list[list[TextRow]]:
     """Group the rows of a file: rows on the same line, and comments with the row below."""
     found: list[list[TextRow]] = []
     for row in rows:
@@ -94,10 +94,10 @@ def _together(rows: Sequence[TextRow], text: str) -> list[list[TextRow]]:
     return found
 
 
-def _with_allowed(rows: list[TextRow], text: str) -> list[TextRow]:
+def _protect_allowed(rows: list[TextRow], text: str) -> list[TextRow]:
     """Return the rows, with blocks verbatim if an `allow` comment would apply to other tokens than before."""
     last = rows[-1].comment or rows[-1]
-    if _allowed(text[rows[0].start : last.end]) == _allowed(_print(rows, "\n")):
+    if _allowed_tokens(text[rows[0].start : last.end]) == _allowed_tokens(_print(rows, "\n")):
         return rows
     found: list[TextRow] = []
     whole: Verbatim | None = None  # of entries that share a line
@@ -116,7 +116,7 @@ def _with_allowed(rows: list[TextRow], text: str) -> list[TextRow]:
     return found
 
 
-def _allowed(text: str) -> list[tuple[int, int]]:
+def _allowed_tokens(text: str) -> list[tuple[int, int]]:
     """Return, for each `allow` comment, the range of the numbers of the tokens it applies to: those of its line, or of
     the next line with a token if no token precedes it on its line."""
     about: list[int] = []  # lines
@@ -144,13 +144,13 @@ def _print(rows: Sequence[TextRow], line_end: str) -> str:
     """Format the rows of a file."""
     printer = _Printer(line_end)
     for number, row in enumerate(rows):
-        if number and (row.gap or _parts(rows[number - 1], row)):
+        if number and (row.gap or _needs_gap(rows[number - 1], row)):
             printer.out.append(line_end)
         printer.row(row, 0, 0)
     return "".join(printer.out)
 
 
-def _parts(above: TextRow, below: TextRow) -> bool:
+def _needs_gap(above: TextRow, below: TextRow) -> bool:
     """True if an empty line belongs between two rows of a file, even if none is written."""
     # A comment belongs to the row below it; aliases of the wider language form groups.
     return not isinstance(above, Comment) and not (_is_foreign(above) and _is_foreign(below))
@@ -198,11 +198,11 @@ class _Printer:
         if flat:
             self._flat(value)
         elif isinstance(value, Group):
-            self._expanded(value, indent)
+            self._expand(value, indent)
         else:
             self._long_string(value, indent + _INDENT)
 
-    def _expanded(self, group: Group, indent: int) -> None:
+    def _expand(self, group: Group, indent: int) -> None:
         """Write a group with each row on its own line."""
         self.out.append(group.brackets[0])
         if group.opening is not None:
@@ -236,7 +236,7 @@ class _Printer:
 
     def _long_string(self, token: Atom, indent: int) -> None:
         margin = " " * indent
-        text = dedented(token.text[3:-3])
+        text = dedent(token.text[3:-3])
         lines = [margin + line if line else "" for line in text.split("\n")] if text else []
         self.out.append(self._line_end.join(['"""', *lines, f'{margin}"""']))
 

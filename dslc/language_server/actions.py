@@ -8,7 +8,7 @@ from typing import Literal
 
 from dslc.check.allow import ALLOW_COMMENT
 from dslc.diagnostics.diagnostic import Diagnostic, Edit, Severity
-from dslc.editing.fix import apart
+from dslc.editing.fix import non_overlapping
 from dslc.source import Source, Span
 
 _BOM = b"\xef\xbb\xbf"
@@ -46,7 +46,7 @@ def actions(diagnostics: Sequence[Diagnostic], source: Source, asked: Span) -> I
 def fix_all(diagnostics: Iterable[Diagnostic]) -> list[Edit]:
     """Edits of all safe fixes of a file that can be applied together."""
     safe = (found for found in diagnostics if found.fix and found.fix.safe)
-    return [edit for found in apart(safe) if found.fix for edit in found.fix.edits]
+    return [edit for found in non_overlapping(safe) if found.fix for edit in found.fix.edits]
 
 
 def _allow(found: Diagnostic, source: Source) -> Edit:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from dslc.catalog import CatalogEntry
-from dslc.example import example, needed, written_default
+from dslc.example import example, needed_settings, write_default
 from dslc.language_server import markdown
 from dslc.language_server.cursor_context import CursorContext
 from dslc.setting import Setting
-from dslc.syntax.quoting import named
+from dslc.syntax.quoting import write_name
 from dslc.vocabulary import Settings, Vocabulary
 
 Sort = Literal["kind", "setting", "group", "choice", "row", "name", "value"]
@@ -68,7 +68,7 @@ class _At:
 
     def words(self, setting: Setting) -> Sequence[str]:
         """Choices of a setting, with the names declared in this program."""
-        blocks = [named(name) for name in sorted(self.declared(setting.block))] if setting.block is not None else []
+        blocks = [*map(write_name, sorted(self.declared(setting.block)))] if setting.block is not None else []
         rows = () if setting.type == "reference" else words_of(setting, self.vocabulary)
         return [*blocks[:_MOST_WORDS], *rows]
 
@@ -80,7 +80,7 @@ def words_of(setting: Setting, vocabulary: Vocabulary) -> Sequence[str]:
     """Choices of a setting that are the same in every program."""
     if setting.type == "boolean":
         return ("false", "true") if setting.default is True else ("true", "false")
-    return setting.choices or tuple(map(named, vocabulary.rows(setting.family or "")))
+    return setting.choices or tuple(map(write_name, vocabulary.rows(setting.family or "")))
 
 
 def complete(
@@ -147,7 +147,7 @@ def _field(setting: Setting, words: Words, count: int) -> str:
     if len(known) > 1:
         first = [word for word in known if word == setting.default]
         return f"${{{count}|{','.join(dict.fromkeys([*first, *known]))}|}}"
-    value = known[0] if known else example(setting).removeprefix(named(setting.name)).strip()
+    value = known[0] if known else example(setting).removeprefix(write_name(setting.name)).strip()
     if value.startswith('"') and value.endswith('"') and len(value) > 1:
         return f'"${{{count}:{_escaped(value[1:-1]).replace("…", "")}}}"'
     return f"${{{count}:{_escaped(value)}}}"
@@ -191,7 +191,7 @@ def setting_snippet(setting: Setting, words: Words) -> str:
         return f'{setting.name} {{\n    ${{1:{_escaped(_KEYS.get(setting.keys or "", "NAME"))}}} "$2"\n    $0\n}}'
     if setting.type == "group":
         head = f"{setting.name} ${{1:name}}" if setting.named else setting.name
-        return f"{head} {_body(needed(setting.settings) or setting.settings[:1], words, 1 + setting.named)}"
+        return f"{head} {_body(needed_settings(setting.settings) or setting.settings[:1], words, 1 + setting.named)}"
     if setting.type == "secret":
         return f'{setting.name} "secret://$1"'
     if setting.many and not setting.single:
@@ -270,7 +270,7 @@ def _tools(here: _At, setting: Setting) -> Iterator[CompletionItem]:
 
 def _name(here: _At, name: str) -> str:
     """Name as it is written here: quoted if required, unless the cursor is inside quotes already."""
-    return name if here.cursor_context.inside else named(name)
+    return name if here.cursor_context.inside else write_name(name)
 
 
 def _secrets(here: _At, _: Setting) -> Iterator[CompletionItem]:
@@ -308,8 +308,8 @@ def _plain(here: _At, setting: Setting) -> Iterator[CompletionItem]:
         return
     found = {}
     if setting.default not in (None, "", []) and not isinstance(setting.default, list):
-        found[written_default(setting)] = "default"
-    found.setdefault(example(setting).removeprefix(named(setting.name)).strip(), "example")
+        found[write_default(setting)] = "default"
+    found.setdefault(example(setting).removeprefix(write_name(setting.name)).strip(), "example")
     for rank, (value, detail) in enumerate(found.items()):
         if "…" not in value:
             yield here.item(value, "value", detail=detail, rank=rank)

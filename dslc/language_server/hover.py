@@ -56,7 +56,7 @@ def _value(cursor_context: CursorContext, setting: Setting, vocabulary: Vocabula
     if row is not None:
         return of_row(row)
     said = of_setting(setting)
-    meant = _meant(setting, text)
+    meant = _plain_quantity(setting, text)
     return f"{meant}\n\n{said}" if meant else said
 
 
@@ -70,7 +70,7 @@ def _secret(text: str, vocabulary: Vocabulary) -> str:
     return of_row(row) if row else ""
 
 
-def _meant(setting: Setting, text: str) -> str:
+def _plain_quantity(setting: Setting, text: str) -> str:
     """Value of a duration or a size in plain units."""
     try:
         if setting.type == "duration":

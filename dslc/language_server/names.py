@@ -10,7 +10,7 @@ from dslc.blocks.values.names import valid_name
 from dslc.diagnostics.diagnostic import Edit
 from dslc.language_server.cursor_context import CursorContext
 from dslc.source import Span
-from dslc.syntax.quoting import named
+from dslc.syntax.quoting import write_name
 from dslc.workspace import Workspace
 
 
@@ -41,25 +41,25 @@ class BlockNames:
         found = []
         for declared in self._workspace.declarations(kind, name):
             location = declared.location
-            found.append(self._named(kind, name, location.file, location.span, declares=True))
+            found.append(self._occurrence(kind, name, location.file, location.span, declares=True))
         uses = self._workspace.uses(kind, name)
-        return found + [self._named(kind, name, location.file, location.span, declares=False) for location in uses]
+        return found + [self._occurrence(kind, name, location.file, location.span, declares=False) for location in uses]
 
     def all(self) -> Iterator[NameOccurrence]:
         """Declarations of all blocks."""
         for kind in self._workspace.vocabulary.kinds:
-            for name in self.declared(kind):
+            for name in self.declared_names(kind):
                 yield from (use for use in self.of(kind, name) if use.declares)
 
-    def declared(self, kind: str) -> list[str]:
+    def declared_names(self, kind: str) -> list[str]:
         """Names of the declared blocks of a kind."""
-        return self._workspace.declared(kind)
+        return self._workspace.declared_names(kind)
 
-    def missing(self, kind: str) -> list[str]:
+    def missing_names(self, kind: str) -> list[str]:
         """Names of a kind that are used but not declared, and that a block may have, sorted."""
-        sections = (section for file in self._workspace.names for section in self._workspace.checked(file).sections)
-        used = {use.name for section in sections for use in section.uses if use.kind == kind}
-        return sorted(used.difference(self.declared(kind), self._workspace.vocabulary.services.get(kind, ())))
+        files = map(self._workspace.checked_file, self._workspace.names)
+        used = {use.name for file in files for section in file.sections for use in section.uses if use.kind == kind}
+        return sorted(used.difference(self.declared_names(kind), self._workspace.vocabulary.services.get(kind, ())))
 
     def at(self, cursor_context: CursorContext) -> tuple[str, str] | None:
         """Kind and name of the block that the token at the cursor declares or uses; None for another token."""
@@ -75,7 +75,7 @@ class BlockNames:
             return None
         return setting.block, token.content
 
-    def renamed(self, kind: str, old: str, new: str) -> list[tuple[str, Edit]]:
+    def rename_edits(self, kind: str, old: str, new: str) -> list[tuple[str, Edit]]:
         """Edits that rename a block everywhere, each with its file. Raises RenameRefused."""
         try:
             valid_name(new)
@@ -85,11 +85,11 @@ class BlockNames:
             raise RenameRefused("the name of an mcp block has no dot")
         if new in self._workspace.vocabulary.services.get(kind, ()):
             raise RenameRefused(f"{new} is the name of a service")
-        if new != old and new in self.declared(kind):
+        if new != old and new in self.declared_names(kind):
             raise RenameRefused(f"another {kind} has the name {new}")
-        return [(use.file, Edit(use.span, new if use.quoted else named(new))) for use in self.of(kind, old)]
+        return [(use.file, Edit(use.span, new if use.quoted else write_name(new))) for use in self.of(kind, old)]
 
-    def _named(self, kind: str, name: str, file: str, span: Span, *, declares: bool) -> NameOccurrence:
+    def _occurrence(self, kind: str, name: str, file: str, span: Span, *, declares: bool) -> NameOccurrence:
         quoted = self._workspace.file(file).source.data.startswith(b'"', span.start)
         inner = Span(span.start + 1, span.end - 1) if quoted else span
         # The server of a tool is a part of a string.

@@ -46,7 +46,7 @@ class DocumentText:
     def source(self) -> Source:
         return Source(self.name, self.text)
 
-    def changed(self, changes: Iterable[DocumentChange]) -> DocumentText:
+    def apply(self, changes: Iterable[DocumentChange]) -> DocumentText:
         """Return the text after the changes, applied in order."""
         lines = self.lines
         for change in changes:
@@ -103,7 +103,7 @@ class EditorProject:
             self.open(uri, version, changes[whole].text)
             self.change(uri, version, changes[whole + 1 :])
             return
-        document.text, document.version = document.text.changed(changes), version
+        document.text, document.version = document.text.apply(changes), version
         self._waiting[document.text.name] = document.text
 
     def close(self, uri: str) -> str | None:
@@ -217,9 +217,9 @@ class EditorProject:
         line = self._sources[declared.file].position(declared.span.start).line
         where = f"{os.path.basename(declared.file)}:{line}"  # noqa: PTH119 - may be a URI
         count = "" if kind == "webhook" else f", used {uses} time{'' if uses == 1 else 's'}"
-        return f"`{kind} {name}`, declared in {where}{count}\n\n```symbiont\n{self._shown(declared)}\n```"
+        return f"`{kind} {name}`, declared in {where}{count}\n\n```symbiont\n{self._excerpt(declared)}\n```"
 
-    def _shown(self, named: NameOccurrence) -> str:
+    def _excerpt(self, named: NameOccurrence) -> str:
         """First lines of the block that a name declares."""
         file = self._workspace.file(named.file)
         section = next(section for section in reversed(file.sections) if section.offset <= named.span.start)

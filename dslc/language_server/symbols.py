@@ -57,7 +57,7 @@ def symbols(sections: Sequence[PlacedSection]) -> Iterator[Symbol]:
 
 def _block(entry: Entry, hidden: str, base: int, *, whole: bool) -> Symbol:
     name = entry.value or entry.key
-    shown = _shown(hidden, name.start, name.end).strip('"') or entry.key.text
+    shown = _short_text(hidden, name.start, name.end).strip('"') or entry.key.text
     return Symbol(
         shown,
         entry.key.text if entry.value else "",
@@ -78,19 +78,19 @@ def _inner(block: Entry, hidden: str, base: int) -> list[Symbol]:
     made: dict[int, Symbol] = {}
     for entry in reversed(order[1:]):
         if entry.key.content.strip():
-            made[id(entry)] = _entry(entry, _found(entry, made), hidden, base)
-    return _found(block, made)
+            made[id(entry)] = _entry(entry, _children(entry, made), hidden, base)
+    return _children(block, made)
 
 
-def _found(entry: Entry, made: dict[int, Symbol]) -> list[Symbol]:
+def _children(entry: Entry, made: dict[int, Symbol]) -> list[Symbol]:
     return [made[id(inner)] for inner in (entry.body.entries if entry.body else ()) if id(inner) in made]
 
 
 def _entry(entry: Entry, inner: list[Symbol], hidden: str, base: int) -> Symbol:
-    detail = _shown(hidden, entry.value.start, entry.value.end) if entry.value else ""
+    detail = _short_text(hidden, entry.value.start, entry.value.end) if entry.value else ""
     key = entry.key
     return Symbol(
-        _shown(hidden, *key.inner),
+        _short_text(hidden, *key.inner),
         detail,
         "group" if entry.body else "setting",
         entry.start + base,
@@ -101,7 +101,7 @@ def _entry(entry: Entry, inner: list[Symbol], hidden: str, base: int) -> Symbol:
     )
 
 
-def _shown(hidden: str, start: int, end: int) -> str:
+def _short_text(hidden: str, start: int, end: int) -> str:
     """Value on one line, truncated to `_LONGEST` characters."""
     text = " ".join(hidden[start : min(end, start + 2 * _LONGEST)].split())
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

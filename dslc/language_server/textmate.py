@@ -46,7 +46,7 @@ def grammar(vocabulary: Vocabulary) -> dict[str, Any]:
             **_elsewhere(),
             "block": _block(vocabulary),
             "body": {"patterns": [{"include": f"#{name}"} for name in _BODY]},
-            "braces": {**_enclosed(r"\{", r"\}", "block"), "patterns": [{"include": "#body"}]},
+            "braces": {**_section(r"\{", r"\}", "block"), "patterns": [{"include": "#body"}]},
             **_entries(),
             "key": {
                 "patterns": [
@@ -91,7 +91,7 @@ def _whole(words: Iterable[str]) -> str:
     return f"(?<![A-Za-z0-9_-])(?:{_alternatives(words)}){WORD_END}"
 
 
-def _enclosed(begin: str, end: str, what: str) -> dict[str, Any]:
+def _section(begin: str, end: str, what: str) -> dict[str, Any]:
     mark = {"0": {"name": f"punctuation.section.{what}.symbiont"}}
     return {"begin": begin, "end": end, "beginCaptures": mark, "endCaptures": mark}
 
@@ -125,7 +125,7 @@ def _elsewhere() -> dict[str, Rule]:
             },
             "patterns": inner,
         },
-        "elsewhere-braces": {**_enclosed(r"\{", r"\}", "block"), "patterns": inner},
+        "elsewhere-braces": {**_section(r"\{", r"\}", "block"), "patterns": inner},
     }
 
 
@@ -135,7 +135,7 @@ def _entries() -> dict[str, Rule]:
     before = rf"({_NAME})[ \t]+"
     return {
         "group": {
-            **_enclosed(rf"({_NAME})[ \t]*(\{{)", r"\}", "block"),
+            **_section(rf"({_NAME})[ \t]*(\{{)", r"\}", "block"),
             "beginCaptures": {"1": key, "2": {"name": "punctuation.section.block.symbiont"}},
             "patterns": [{"include": "#body"}],
         },
@@ -187,7 +187,7 @@ def _values(words: Iterable[str]) -> dict[str, Rule]:
         "value": {
             "patterns": [
                 {"include": "#string"},
-                {**_enclosed(r"\[", r"\]", "list"), "patterns": [{"include": "#comment"}, {"include": "#value"}]},
+                {**_section(r"\[", r"\]", "list"), "patterns": [{"include": "#comment"}, {"include": "#value"}]},
                 {"name": "constant.language.boolean.symbiont", "match": _whole(("true", "false"))},
                 {"name": "constant.numeric.symbiont", "match": NUMBER.replace("*+", "*")},
                 {"name": "support.constant.symbiont", "match": _whole(words)},

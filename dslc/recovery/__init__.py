@@ -20,14 +20,14 @@ until its rule can complete it: `closing_signs` for `closing_sign`, `closing_wor
 `closing_word`. A message never shows a value that may be a secret.
 
 **Order.** Rules for quotes come first, because a wrong quote shifts all later tokens; then heads, foreign syntax,
-braces, keys, values and lists. `not_opened` and `other_quotes` need a key and come with the values. The second halves
-of reported pairs (`closing_sign`, `closing_word`) come before the rules that would report them. Within a group, the
-narrower rule comes first: `inner_quotes` before `without_quotes`, `key_twice` before `key_as_value`. A list is checked
-as a whole before its first token (`invalid_list`), because tokens cannot be taken back from lark. `quoted_key` and
-`misplaced_string` come last: lark accepts a string as a key in any body, because its grammar does not know which ones
-are maps. Of the error rules, `unclosed_string` comes first, because an unclosed string contains the rest of its line;
-`incomplete_head` comes last, because it fits any token. A rule inspects only the line or list that it is about, or
-scans the section once.
+braces, keys, values and lists. `unopened_string` and `other_quotes` need a key and come with the values. The second
+halves of reported pairs (`closing_sign`, `closing_word`) come before the rules that would report them. Within a group,
+the narrower rule comes first: `inner_quotes` before `without_quotes`, `key_twice` before `key_as_value`. A list is
+checked as a whole before its first token (`invalid_list`), because tokens cannot be taken back from lark. `quoted_key`
+and `misplaced_string` come last: lark accepts a string as a key in any body, because its grammar does not know which
+ones are maps. Of the error rules, `unclosed_string` comes first, because an unclosed string contains the rest of its
+line; `incomplete_head` comes last, because it fits any token. A rule inspects only the line or list that it is about,
+or scans the section once.
 
 **Termination.** The position of the next token never decreases. After `_MAX_STEPS` steps at one position no more rules
 are tried there, so the token is consumed or skipped. A section with `_MAX_ERRORS` mistakes is given up. If a rule feeds
@@ -52,19 +52,19 @@ from dslc.syntax.section import MAX_DEPTH
 from dslc.syntax.tree import BlockNode
 from dslc.vocabulary import Vocabulary
 
-__all__ = ["Recovered", "recover"]
+__all__ = ["RecoveryResult", "recover"]
 
 _MAX_ERRORS = 1000  # errors after which the rest of a section is not read
 _MAX_STEPS = 4 * MAX_DEPTH  # at one position; after these, no rule is tried there
 
 _Rule = Callable[[RecoveryState, Token], bool]
 TOKEN_RULES: tuple[_Rule, ...] = (
-    strings.inner_quotes, bodies.closing_sign, bodies.signs_at_brace, braces.closed_and_opened,
+    strings.inner_quotes, bodies.closing_sign, bodies.signs_at_brace, braces.reversed_braces,
     heads.word_before_head, bodies.closing_word, heads.malformed_name,
     foreign_syntax.comment, foreign_syntax.merge_conflict, heads.invalid_name,
     braces.too_deep, braces.brace_on_next_line, braces.body_ends_by_indentation,
     braces.wrong_closing_sign, braces.early_closing_brace, braces.extra_opening_brace, bodies.missing_brace,
-    strings.not_opened, lists.missing_bracket, values.key_twice, values.key_as_value,
+    strings.unopened_string, lists.missing_bracket, values.key_twice, values.key_as_value,
     unquoted_text.other_quotes, values.parentheses, values.sign, unquoted_text.without_quotes,
     lists.invalid_list, values.quoted_key, values.misplaced_string,
 )  # fmt: skip
@@ -89,11 +89,11 @@ def recover(
     if headless:
         heads.no_head(state)
     elif not heads.is_foreign(state):
-        _read(state)
+        _parse(state)
     return state.recovered
 
 
-def _read(state: RecoveryState) -> None:
+def _parse(state: RecoveryState) -> None:
     """Feed lark the whole section and store the blocks of the result."""
     try:
         _feed_all(state)
@@ -126,7 +126,7 @@ def _feed_all(state: RecoveryState) -> None:
         except UnexpectedToken:
             if steps < _MAX_STEPS and any(explain(state, token) for explain in ERROR_RULES):
                 continue
-            values.unexpected(state, token)
+            values.add_unexpected(state, token)
             if token.type == "$END":
                 state.give_up()
                 return
@@ -139,6 +139,6 @@ def _feed_all(state: RecoveryState) -> None:
 def _abandon(state: RecoveryState) -> None:
     """Skip the whole section, with at least one diagnostic."""
     if not state.collector.found:
-        values.unexpected(state, state.peek())
+        values.add_unexpected(state, state.peek())
     state.mention()
     state.recovered.nameless |= set(state.vocabulary.kinds)

@@ -65,7 +65,7 @@ def body_ends_by_indentation(state: RecoveryState, token: Token) -> bool:
     if token.type == "RBRACE":
         if not (further_left and column < frame.column):  # type: ignore[operator]
             return False
-        _unclosed(state, frame, token, "this closes an outer block")
+        _close_unclosed(state, frame, token, "this closes an outer block")
     else:
         known = len(parser_state.frames) > 1 and token not in parser_state.legal() and token in parser_state.legal(1)
         outside = len(parser_state.frames) == 1 and _is_head(state, token)
@@ -75,7 +75,7 @@ def body_ends_by_indentation(state: RecoveryState, token: Token) -> bool:
             left = left and not (token not in parser_state.legal(1) and state.peek(1).type == "LBRACE")
         if not (left or known) or (len(parser_state.frames) == 1 and not outside):
             return False
-        _unclosed(state, frame, token, "this is outside the block")
+        _close_unclosed(state, frame, token, "this is outside the block")
     return True
 
 
@@ -99,23 +99,23 @@ def early_closing_brace(state: RecoveryState, token: Token) -> bool:
     after, frame, column = state.after_line_end(1), parser_state.frames[-1], parser_state.column(token)
     closes = after.type == "RBRACE" and frame.column is not None and parser_state.column(after) == frame.column
     if closes and column is None:  # the later one is the right one
-        _stray(state, token)
+        _skip_stray(state, token)
         return True
     if len(parser_state.frames) > 1:
         if after.type != "WORD" or after not in parser_state.legal() or after in parser_state.legal(1):
             return False
-        _stray(state, token)
+        _skip_stray(state, token)
         return True
     if after.type == "$END" or (after.type == "WORD" and after not in parser_state.legal()):
         return False
     deeper = column is not None and frame.column is not None and column > frame.column
     if after.type != "WORD" and not deeper:
         return False
-    _stray(state, token)
+    _skip_stray(state, token)
     return True
 
 
-def closed_and_opened(state: RecoveryState, token: Token) -> bool:
+def reversed_braces(state: RecoveryState, token: Token) -> bool:
     """`limits }{ …`, or `}{` between two settings."""
     parser_state, opened = state.parser_state, state.peek(1)
     if token.type != "RBRACE" or opened.type != "LBRACE" or parser_state.lists:
@@ -124,7 +124,7 @@ def closed_and_opened(state: RecoveryState, token: Token) -> bool:
         not parser_state.frames or parser_state.expects_value or parser_state.body_settings(parser_state.head)
     ):
         excess = state.excess
-        _stray(state, token)
+        _skip_stray(state, token)
         state.excess = excess  # it belongs to a pair
     elif parser_state.frames and not state.missing:
         place = Place(start(token), opened.end_pos or 0)
@@ -185,7 +185,7 @@ def end_of_text(state: RecoveryState, token: Token) -> bool:
         state.missing = 0
         state.feed("RBRACE", start(token))
     elif state.missing:
-        _unclosed(state, frame, None, "the next block begins here")
+        _close_unclosed(state, frame, None, "the next block begins here")
     else:  # its `}` was skipped with another mistake
         state.damage()
         state.feed("RBRACE", token.start_pos or 0)
@@ -199,7 +199,7 @@ def _is_repeated(state: RecoveryState, frame: Frame) -> bool:
     return state.text[start(frame.head[0]) : frame.brace.start_pos].split() == state.following.split()
 
 
-def _unclosed(state: RecoveryState, frame: Frame, shown_by: Token | None, what: str) -> None:
+def _close_unclosed(state: RecoveryState, frame: Frame, shown_by: Token | None, what: str) -> None:
     """Report and close a body without `}`. `shown_by`: the token that shows this; None if it is the next section."""
     nested = frame is not state.parser_state.frames[0]
     message = f"`{state.shown_head(list(frame.head), nested=nested)}` is not closed"
@@ -222,11 +222,11 @@ def stray_brace(state: RecoveryState, token: Token) -> bool:
         return False
     if state.parser_state.head:
         return False
-    _stray(state, token)
+    _skip_stray(state, token)
     return True
 
 
-def _stray(state: RecoveryState, token: Token) -> None:
+def _skip_stray(state: RecoveryState, token: Token) -> None:
     """Report and skip an extra `}`; a label shows where the last body was closed."""
     labels, parser_state = [], state.parser_state
     if parser_state.closed and parser_state.closing:

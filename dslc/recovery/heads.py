@@ -11,7 +11,7 @@ from dslc.blocks.values.names import NAME_RULE, is_name
 from dslc.diagnostics.collector import Place
 from dslc.diagnostics.suggestion import listing, nearest
 from dslc.diagnostics.unknown_kind import unknown_kind
-from dslc.recovery.state import RecoveryState, shown
+from dslc.recovery.state import RecoveryState, describe_token
 from dslc.syntax.block_heads import FOREIGN_KINDS
 from dslc.syntax.tokens import WORD
 from dslc.syntax.tree import start
@@ -82,7 +82,7 @@ def word_before_head(state: RecoveryState, token: Token) -> bool:
     if (word and token in state.vocabulary.kinds) or (not word and kind.type != "WORD"):
         return False
     fix = state.collector.fix("remove it", (start(token), start(kind), ""), safe=not word)
-    message, hint = f"unexpected {shown(token)} before `{bare}`", f"write `{bare} {state.peek(2)[:80]} {{`"
+    message, hint = f"unexpected {describe_token(token)} before `{bare}`", f"write `{bare} {state.peek(2)[:80]} {{`"
     code = "S109" if word else "S112"
     state.collector.add(code, message, token, hint=hint, fix=fix if kind.type == "WORD" else None)
     state.drop()

@@ -7,7 +7,7 @@ import re
 from lark import Token
 
 from dslc.diagnostics.collector import Place
-from dslc.recovery.state import ENDS, VALUES, RecoveryState, shown
+from dslc.recovery.state import ENDS, VALUES, RecoveryState, describe_token
 from dslc.recovery.strings import add_single_quotes, add_unclosed, close_swallowed
 from dslc.syntax.delimiters import entry_end, list_end, matching_end
 from dslc.syntax.section import MAX_DEPTH
@@ -114,7 +114,7 @@ def _add_invalid_list(state: RecoveryState, opened: Token, number: int) -> None:
         state.collector.add("S113", "unexpected second comma", invalid, hint="remove one", labels=label)
     else:
         hint = "a list contains words, numbers and strings; put other text in quotes"
-        state.collector.add("S113", f"unexpected {shown(invalid)} in a list", invalid, hint=hint, labels=label)
+        state.collector.add("S113", f"unexpected {describe_token(invalid)} in a list", invalid, hint=hint, labels=label)
     if invalid.type == "UNCLOSED_STRING":
         _discard_list(state, opened, invalid, invalid.end_pos or 0)
         rest = _REST.match(state.text, invalid.end_pos or 0, (invalid.end_pos or 0) + 10_000)

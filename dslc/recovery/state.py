@@ -221,7 +221,7 @@ class RecoveryState:
         return None if is_wrong else f"{head} {token}"
 
 
-def shown(token: Token) -> str:
+def describe_token(token: Token) -> str:
     """Description of a token without its value, which may be a secret."""
     match token.type:
         case "STRING" | "LONG_STRING" | "UNCLOSED_STRING" | "UNCLOSED_LONG_STRING" | "SINGLE_QUOTED":

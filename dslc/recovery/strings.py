@@ -106,7 +106,7 @@ def _is_odd(state: RecoveryState, at: int) -> bool:
     return count % 2 == 1
 
 
-def not_opened(state: RecoveryState, token: Token) -> bool:
+def unopened_string(state: RecoveryState, token: Token) -> bool:
     """`path /hooks"`: a text with a closing quote only."""
     setting = state.parser_state.setting() if state.parser_state.expects_value else None
     if setting is None or setting.type not in STRING_TYPES or token.type in {"STRING", "LONG_STRING", "_NL", "LSQB"}:

@@ -15,7 +15,7 @@ from dslc.example import example
 from dslc.recovery.state import VALUES, RecoveryState
 from dslc.recovery.strings import may_end
 from dslc.setting import NAME_TYPES, STRING_TYPES, Setting
-from dslc.syntax.quoting import named
+from dslc.syntax.quoting import write_name
 from dslc.syntax.tree import end, start
 
 _MAX_TOKENS = 200  # tokens of a text that are inspected
@@ -197,6 +197,6 @@ def _add_text(state: RecoveryState, setting: Setting | None, place: Place, *, on
         quotable = setting is not None and kind in STRING_TYPES and not set('"\\') & set(shown)
         edits = ((at, at, '"'), (end_pos, end_pos, '"'))
         fix = state.collector.fix("put it in quotes", *edits, safe=one) if quotable else None
-        line = f'{named(setting.name)} "{shown}"' if setting is not None and kind != "secret" and quotable else None
+        line = f'{write_name(setting.name)} "{shown}"' if setting and kind != "secret" and quotable else None
         hint = f"write `{line}`" if line and len(line) < _MAX_HINT_LINE else 'write it as `"…"`'
         add("S110", "this text needs quotes", place, hint=hint, fix=fix)

@@ -9,7 +9,7 @@ from lark import Token
 from dslc.diagnostics.collector import Place
 from dslc.diagnostics.suggestion import listing, nearest
 from dslc.example import example
-from dslc.recovery.state import ENDS, VALUES, RecoveryState, shown
+from dslc.recovery.state import ENDS, VALUES, RecoveryState, describe_token
 from dslc.recovery.strings import add_single_quotes
 from dslc.setting import NAME_TYPES
 from dslc.syntax.delimiters import entry_end
@@ -259,12 +259,12 @@ def misplaced_string(state: RecoveryState, token: Token) -> bool:
         return False
     if parser_state.takes_strings and state.peek(1).type not in ENDS:
         return False
-    unexpected(state, token)
+    add_unexpected(state, token)
     state.skip_entry()
     return True
 
 
-def unexpected(state: RecoveryState, token: Token) -> None:
+def add_unexpected(state: RecoveryState, token: Token) -> None:
     """Report a token that no rule explains."""
     if token.type == "SINGLE_QUOTED":
         add_single_quotes(state, token)
@@ -284,7 +284,7 @@ def unexpected(state: RecoveryState, token: Token) -> None:
     else:
         hint = f"expected a block: {listing(state.vocabulary.kinds)}"
     code = "S112" if token.type in {"JUNK", "SIGN", "LSQB", "RSQB", "LBRACE"} else "S109"
-    state.collector.add(code, f"unexpected {shown(token)}", token, hint=hint)
+    state.collector.add(code, f"unexpected {describe_token(token)}", token, hint=hint)
 
 
 def _comment_sign(state: RecoveryState, token: Token) -> str | None:

@@ -60,20 +60,20 @@ def _row(name: str, row: CatalogEntry, vocabulary: Vocabulary) -> Iterator[str]:
     yield f"## {row.name}"
     yield f"{row.title}. {row.doc}" if row.title and row.title not in row.doc else row.doc
     facts = [
-        ("Signed", _signed(row)),
+        ("Signed", _signed_parts(row)),
         ("Documentation", f"<{row.doc_url}>" if row.doc_url else ""),
         ("Needs the extra", code(row.extra) if row.extra else ""),
     ]
     yield "\n".join(f"- {label}: {text}" for label, text in facts if text)
     for kind, setting in _uses(name, vocabulary)[:1]:
-        yield program(sample(vocabulary, kind, *_given(name, row, kind, setting, vocabulary)))
+        yield program(sample(vocabulary, kind, *_usage(name, row, kind, setting, vocabulary)))
     if row.options:
         prefix = f"{row.name}."
         yield overview(row.options, prefix)
         yield from sections(row.options, vocabulary, 3, prefix)
 
 
-def _given(name: str, row: CatalogEntry, kind: str, setting: Setting, vocabulary: Vocabulary) -> Iterator[ExampleLine]:
+def _usage(name: str, row: CatalogEntry, kind: str, setting: Setting, vocabulary: Vocabulary) -> Iterator[ExampleLine]:
     """Example lines with which a block of `kind` uses the row, with a URL path named after the row."""
     if name == "secret":
         yield _secret(row, setting)
@@ -84,7 +84,7 @@ def _given(name: str, row: CatalogEntry, kind: str, setting: Setting, vocabulary
             yield ExampleLine(other.name, quoted(f"/hooks/{row.name}"))
 
 
-def _signed(row: CatalogEntry) -> str:
+def _signed_parts(row: CatalogEntry) -> str:
     if row.signed is None:
         return ""
     return listing(row.signed, "and") if row.signed else "nothing"

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from dslc.catalog import CatalogEntry
 from dslc.editing.format import canonical
-from dslc.example import ExampleLine, line, needed, row_line
+from dslc.example import ExampleLine, line, needed_settings, row_line
 from dslc.setting import Setting
-from dslc.syntax.quoting import named
+from dslc.syntax.quoting import write_name
 from dslc.vocabulary import Vocabulary, by_name
 
-_DEMANDED = {"webhook": ("secret", "insecure_allow_unverified")}
+_REQUIRED_BY_RULE = {"webhook": ("secret", "insecure_allow_unverified")}
 """Kind → (setting required by a rule, not by its type; setting that may replace it)."""
 _SENDERS = {("webhook", "event"): ("provider", "provider")}
 """(Kind, setting) → (setting that must have a row that names events, family of the row)."""
@@ -20,8 +20,8 @@ _SENDERS = {("webhook", "event"): ("provider", "provider")}
 def sample(vocabulary: Vocabulary, kind: str, *given: ExampleLine) -> str:
     """Return a program with one block of `kind` that has the settings `given` and all required ones."""
     settings = tuple(vocabulary.kinds[kind].values())
-    given = (*given, *_beside(vocabulary, kind, given))
-    lines = complete(vocabulary, settings, given, demanded=_demanded(vocabulary, kind, given))
+    given = (*given, *_companions(vocabulary, kind, given))
+    lines = complete(vocabulary, settings, given, required=_rule_settings(vocabulary, kind, given))
     blocks = [block(kind, f"my-{kind}", lines), *_named_blocks(vocabulary, settings, lines)]
     return "\n\n".join(blocks) + "\n"
 
@@ -38,19 +38,19 @@ def _named_blocks(vocabulary: Vocabulary, settings: Sequence[Setting], lines: Se
 
 
 def complete(
-    vocabulary: Vocabulary, settings: Sequence[Setting], given: Sequence[ExampleLine], demanded: Iterable[str] = ()
+    vocabulary: Vocabulary, settings: Sequence[Setting], given: Sequence[ExampleLine], required: Iterable[str] = ()
 ) -> list[ExampleLine]:
     """Return `given` and the other required settings of the same body, in the order of `settings`."""
     known, written = by_name(settings), {each.key: each for each in given}
-    wanted = [known[name] for name in (*written, *demanded)]
+    wanted = [known[name] for name in (*written, *required)]
     return [
         written.get(setting.name) or line(setting, vocabulary)
-        for setting in needed(settings, wanted)
+        for setting in needed_settings(settings, wanted)
         if written.keys().isdisjoint(setting.excludes) or setting.name in written
     ]
 
 
-def _beside(vocabulary: Vocabulary, kind: str, given: Sequence[ExampleLine]) -> Iterator[ExampleLine]:
+def _companions(vocabulary: Vocabulary, kind: str, given: Sequence[ExampleLine]) -> Iterator[ExampleLine]:
     """Settings that a rule requires together with others: a provider that names events, for `event`."""
     keys = {each.key for each in given}
     for (of, name), (setting, family) in _SENDERS.items():
@@ -60,8 +60,8 @@ def _beside(vocabulary: Vocabulary, kind: str, given: Sequence[ExampleLine]) -> 
             yield row_line(vocabulary.kinds[kind][setting], row, vocabulary)
 
 
-def _demanded(vocabulary: Vocabulary, kind: str, given: Sequence[ExampleLine]) -> list[str]:
-    setting, instead = _DEMANDED.get(kind, (None, None))
+def _rule_settings(vocabulary: Vocabulary, kind: str, given: Sequence[ExampleLine]) -> list[str]:
+    setting, instead = _REQUIRED_BY_RULE.get(kind, (None, None))
     if setting is None or any(each.key == instead and each.value == "true" for each in given):
         return []
     senders = [(row, each) for each in given if (row := _sender(vocabulary, each)) is not None]
@@ -73,7 +73,7 @@ def _demanded(vocabulary: Vocabulary, kind: str, given: Sequence[ExampleLine]) -
 def _sender(vocabulary: Vocabulary, given: ExampleLine) -> CatalogEntry | None:
     """Return the provider that a line names."""
     rows = vocabulary.rows("provider").values() if given.key == "provider" else ()
-    return next((row for row in rows if given.value == named(row.name)), None)
+    return next((row for row in rows if given.value == write_name(row.name)), None)
 
 
 def block(kind: str, name: str, lines: Sequence[ExampleLine]) -> str:

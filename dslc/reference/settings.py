@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dslc.example import example, written_default
+from dslc.example import example, write_default
 from dslc.reference.markdown import anchor, code, listing, sentence, table
 from dslc.reference.titles import family_page
 from dslc.setting import Setting
@@ -44,7 +44,7 @@ def overview(settings: Sequence[Setting], prefix: str = "") -> str:
         (
             f"[{code(setting.name)}](#{anchor(prefix + setting.name)})",
             _type(setting),
-            _given(setting),
+            _default(setting),
             first_of(setting),
         )
         for setting in settings
@@ -96,7 +96,7 @@ def facts(setting: Setting, vocabulary: Vocabulary | None = None) -> list[tuple[
     return [
         ("Type", _type(setting)),
         ("Required", "yes" if setting.required else ""),
-        ("Default", "" if setting.required or _given(setting) == _NONE else _given(setting)),
+        ("Default", "" if setting.required or _default(setting) == _NONE else _default(setting)),
         ("Choices", listing(setting.choices) if setting.choices and setting.type != "template" else ""),
         (
             "Parts",
@@ -156,13 +156,13 @@ def _type(setting: Setting) -> str:
     return one
 
 
-def _given(setting: Setting) -> str:
+def _default(setting: Setting) -> str:
     """Return the default in the syntax of the language; a dash if there is none."""
     if setting.required:
         return "required"
     if setting.type in {"group", "map"} or setting.default in (None, []):
         return _NONE
-    return code(written_default(setting))
+    return code(write_default(setting))
 
 
 def _rows(setting: Setting, vocabulary: Vocabulary) -> str:

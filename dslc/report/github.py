@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from dslc.diagnostics.diagnostic import Diagnostic, Severity
 from dslc.report import View
 from dslc.report.project import path_in_project
-from dslc.report.selection import rest, shown
+from dslc.report.selection import limit_per_file, omission_note
 from dslc.report.text import summary, visible
 from dslc.source import Source
 
@@ -20,8 +20,8 @@ _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE
 def render(compilation: Compilation, _view: View) -> str:
     """Render one command for each diagnostic, then a summary line."""
     sources = {source.name: source for source in compilation.sources}
-    lines = [_command(diagnostic, sources[diagnostic.file]) for diagnostic in shown(compilation.diagnostics)]
-    return "\n".join([*lines, *rest(compilation.diagnostics), summary(compilation)]) + "\n"
+    lines = [_command(diagnostic, sources[diagnostic.file]) for diagnostic in limit_per_file(compilation.diagnostics)]
+    return "\n".join([*lines, *omission_note(compilation.diagnostics), summary(compilation)]) + "\n"
 
 
 def render_failure(message: str) -> str:

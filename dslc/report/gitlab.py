@@ -9,7 +9,7 @@ from dslc.report import View
 from dslc.report.fingerprint import fingerprints
 from dslc.report.json import dump
 from dslc.report.project import path_in_project
-from dslc.report.selection import shown
+from dslc.report.selection import limit_per_file
 
 if TYPE_CHECKING:
     from dslc.compiler import Compilation
@@ -20,7 +20,7 @@ _SEVERITIES = {Severity.ERROR: "major", Severity.WARNING: "minor", Severity.NOTE
 def render(compilation: Compilation, _view: View) -> str:
     """Render a list of issues."""
     sources = {source.name: source for source in compilation.sources}
-    diagnostics = shown(compilation.diagnostics)
+    diagnostics = limit_per_file(compilation.diagnostics)
     issues = []
     for diagnostic, fingerprint in zip(diagnostics, fingerprints(diagnostics, sources), strict=True):
         line = sources[diagnostic.file].position(diagnostic.span.start).line

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dslc.diagnostics.diagnostic import Diagnostic, Fix, Severity
 from dslc.report import View
-from dslc.report.selection import count, shown
+from dslc.report.selection import count, limit_per_file
 from dslc.source import Position, Source, Span
 
 if TYPE_CHECKING:
@@ -29,10 +29,10 @@ def render(compilation: Compilation, view: View) -> str:
         "blocks": compilation.blocks,
         "errors": count(compilation.diagnostics, Severity.ERROR),
         "warnings": count(compilation.diagnostics, Severity.WARNING),
-        "diagnostics": [_diagnostic(diagnostic, sources) for diagnostic in shown(compilation.diagnostics)],
+        "diagnostics": [_diagnostic(diagnostic, sources) for diagnostic in limit_per_file(compilation.diagnostics)],
     }
     if view.applied is not None:
-        report["fixed"] = [_applied(applied) for applied in view.applied]
+        report["fixed"] = [_applied_fix(applied) for applied in view.applied]
     return dump(report)
 
 
@@ -83,7 +83,7 @@ def _fix(fix: Fix | None, source: Source) -> dict[str, Any] | None:
     return {"message": fix.message, "safe": fix.safe, "edits": edits}
 
 
-def _applied(applied: AppliedFix) -> dict[str, Any]:
+def _applied_fix(applied: AppliedFix) -> dict[str, Any]:
     return {
         "code": applied.code,
         "message": applied.message,

@@ -89,12 +89,12 @@ def _names_row(key: str, word: str) -> bool | None:
     return False if word in others else True if nearest(word, sorted(rows)) else None
 
 
-def hidden(text: str) -> list[Stretch]:
+def secret_ranges(text: str) -> list[Stretch]:
     """Ranges of `text` that may be secrets, in order."""
-    return _merged([*_values(text), *passwords(text)])
+    return _merge([*_values(text), *passwords(text)])
 
 
-def _merged(stretches: Iterable[Stretch]) -> list[Stretch]:
+def _merge(stretches: Iterable[Stretch]) -> list[Stretch]:
     found: list[Stretch] = []
     for start, end in sorted(stretches):
         if found and start < found[-1][1]:
@@ -217,7 +217,7 @@ def masked(text: str, secrets: Iterable[Stretch] = ()) -> str:
     `secrets`: ranges that are known to be secrets.
     """
     sections, at = [], 0
-    for start, end in _merged([*hidden(text), *secrets]):
+    for start, end in _merge([*secret_ranges(text), *secrets]):
         sections += [text[at:start], re.sub(r"[^\r\n]", "*", text[start:end])]
         at = end
     return "".join([*sections, text[at:]])

@@ -15,7 +15,7 @@ from dslc.report import View
 from dslc.report.fingerprint import fingerprints
 from dslc.report.json import dump
 from dslc.report.project import uri_in_project
-from dslc.report.selection import rest, shown
+from dslc.report.selection import limit_per_file, omission_note
 from dslc.source import Source, Span
 
 if TYPE_CHECKING:
@@ -30,10 +30,10 @@ _MEDIA_TYPE = "text/x-symbiont"
 def render(compilation: Compilation, _view: View) -> str:
     """Render one run: rules, files and results."""
     files = _Files(compilation)
-    diagnostics = shown(compilation.diagnostics)
+    diagnostics = limit_per_file(compilation.diagnostics)
     marks = fingerprints(diagnostics, files.sources)
     results = [files.result(diagnostic, mark) for diagnostic, mark in zip(diagnostics, marks, strict=True)]
-    return _log(results, files.artifacts, rest(compilation.diagnostics), level="note", successful=True)
+    return _log(results, files.artifacts, omission_note(compilation.diagnostics), level="note", successful=True)
 
 
 def render_failure(message: str) -> str:

@@ -10,7 +10,7 @@ from dslc.diagnostics.diagnostic import Diagnostic, Severity
 MOST_IN_A_FILE = 100
 
 
-def shown(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
+def limit_per_file(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
     """Return the first 100 diagnostics of every file; the others are only counted."""
     seen: Counter[str] = Counter()
     kept = []
@@ -21,9 +21,9 @@ def shown(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
     return kept
 
 
-def rest(diagnostics: Sequence[Diagnostic]) -> list[str]:
-    """Line with the number of diagnostics that `shown` omits; empty list if there are none."""
-    hidden = len(diagnostics) - len(shown(diagnostics))
+def omission_note(diagnostics: Sequence[Diagnostic]) -> list[str]:
+    """Line with the number of diagnostics that `limit_per_file` omits; empty list if there are none."""
+    hidden = len(diagnostics) - len(limit_per_file(diagnostics))
     return [f"and {hidden} more, not shown (at most {MOST_IN_A_FILE} per file)"] if hidden else []
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from dslc.diagnostics.diagnostic import Diagnostic, Severity
 from dslc.report import View
-from dslc.report.selection import count, rest, shown
+from dslc.report.selection import count, limit_per_file, omission_note
 from dslc.source import Source, Span
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ def render(compilation: Compilation, view: View) -> str:
         if found.code == "P501":
             secrets.setdefault(found.file, []).append(found.span)
     page = _Page({source.name: source for source in compilation.sources}, secrets, view.colour)
-    parts = [page.diagnostic(diagnostic) for diagnostic in shown(compilation.diagnostics)]
-    parts += [f"{line}\n" for line in rest(compilation.diagnostics)]
+    parts = [page.diagnostic(diagnostic) for diagnostic in limit_per_file(compilation.diagnostics)]
+    parts += [f"{line}\n" for line in omission_note(compilation.diagnostics)]
     return "\n".join([*parts, summary(compilation), *_next(compilation, view)]) + "\n"
 
 

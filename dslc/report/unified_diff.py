@@ -12,13 +12,13 @@ _COLOURS = {"-": "\x1b[31m", "+": "\x1b[32m", "@": "\x1b[36m"}
 _PLAIN = "\x1b[0m"
 
 
-def unified(source: Source, data: bytes, *, colour: bool) -> str:
+def unified_diff(source: Source, data: bytes, *, colour: bool) -> str:
     """Diff from a source to the new content `data`. Both are UTF-8."""
     lines = list(_diff(_lines(source), _lines(Source(source.name, data))))
     if not lines:
         lines = ["\\ Only line ends or hidden text would change"]
     head = [f"--- {source.name}", f"+++ {source.name}"]
-    return "".join(f"{_painted(line, colour)}\n" for line in [*head, *lines])
+    return "".join(f"{_paint(line, colour)}\n" for line in [*head, *lines])
 
 
 def _lines(source: Source) -> list[str]:
@@ -43,7 +43,7 @@ def _range(start: int, stop: int) -> str:
     return f"{start + 1 if length else start},{length}" if length != 1 else f"{start + 1}"
 
 
-def _painted(line: str, colour: bool) -> str:
+def _paint(line: str, colour: bool) -> str:
     """Colour a line for a terminal, without characters that move the cursor or change the writing direction."""
     if not colour:
         return line

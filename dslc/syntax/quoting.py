@@ -29,6 +29,6 @@ def _letter(letter: str) -> str:
     return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
 
 
-def named(name: str) -> str:
+def write_name(name: str) -> str:
     """Return the name as a bare word if possible, else as a string literal. Raises ValueError like `quoted`."""
     return name if _WORD.fullmatch(name) else quoted(name)

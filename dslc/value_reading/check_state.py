@@ -84,7 +84,7 @@ class CheckedBlock:
         self.name = name
         self.node = node
         self.given = given
-        self.built: ModelResult | None = None  # set by `dslc.check.model` on first use
+        self.model_result: ModelResult | None = None  # set by `dslc.check.model` on first use
 
 
 class ModelResult(NamedTuple):

@@ -23,7 +23,7 @@ def text_of(token: Token, collector: DiagnosticCollector) -> str | None:
     if token.type == "STRING":
         raw = token[1:-1]
     elif token.type == "LONG_STRING":
-        raw = dedented(token[3:-3])
+        raw = dedent(token[3:-3])
     else:
         return str(token)
     if "\\" not in raw:
@@ -67,7 +67,7 @@ def _report(collector: DiagnosticCollector, base: int, match: re.Match[str], mes
     collector.add("S107", message, Place(base + match.start(), base + match.end()), hint=_HINT)
 
 
-def dedented(raw: str) -> str:
+def dedent(raw: str) -> str:
     """Return the text without blank first and last lines, and without the indentation that all other lines share.
 
     Tabs are not converted to spaces. Blank lines do not count for the indentation and become empty lines.
@@ -81,11 +81,11 @@ def dedented(raw: str) -> str:
         return ""
     lines = [line if line.strip(" \t") else "" for line in lines]
     margins = [line[: len(line) - len(line.lstrip(" \t"))] for line in lines if line]
-    margin = _shared(margins)
+    margin = _common_prefix(margins)
     return "\n".join(line[len(margin) :] for line in lines)
 
 
-def _shared(margins: list[str]) -> str:
+def _common_prefix(margins: list[str]) -> str:
     if not margins:
         return ""
     low, high = min(margins), max(margins)

@@ -26,7 +26,7 @@ from dslc.diagnostics.diagnostic import Fix
 from dslc.diagnostics.suggestion import listing, nearest, suggestion
 from dslc.example import example
 from dslc.setting import NAME_TYPES, Setting
-from dslc.syntax.quoting import named
+from dslc.syntax.quoting import write_name
 from dslc.syntax.tree import ListValue, MissingToken, ValueNode
 from dslc.value_reading.check_state import INVALID, CheckState, InvalidValue, Use
 from dslc.value_reading.number import read_integer, read_number, read_scalar
@@ -116,9 +116,9 @@ def _one(context: CheckState, setting: Setting, value: ValueNode) -> Any | Inval
     except Invalid as invalid:
         code = "N206" if invalid.fault == "form" and setting.type in NAME_TYPES else _CODES[invalid.fault]
         hint = invalid.hint or f"such as `{example(setting)}`"
-        fix = _quoted(context, setting, value) if code == "T401" else None
+        fix = _quotes_fix(context, setting, value) if code == "T401" else None
         if fix is not None:
-            hint = f"write `{named(setting.name)} {fix.edits[0].text}`"
+            hint = f"write `{write_name(setting.name)} {fix.edits[0].text}`"
         elif code == "T401" and setting.type in _TEXT_TYPES and value.type == "WORD":
             hint = "put the whole text in quotes"
         context.collector.add(code, f"`{setting.name}`: {invalid}", _part(value, text, invalid), hint=hint, fix=fix)
@@ -126,7 +126,7 @@ def _one(context: CheckState, setting: Setting, value: ValueNode) -> Any | Inval
     return found
 
 
-def _quoted(context: CheckState, setting: Setting, value: Token) -> Fix | None:
+def _quotes_fix(context: CheckState, setting: Setting, value: Token) -> Fix | None:
     """Fix that puts quotes around a word, if the word can only be the whole text of the setting; else None."""
     start, end = value.start_pos or 0, value.end_pos or 0
     ends = _LAST_ON_LINE.match(context.collector.text, end) is not None
@@ -226,12 +226,12 @@ def _secret(context: CheckState, setting: Setting, token: Token, text: str) -> s
     secret = valid_secret(text)
     if not is_reference(secret):
         message = "a secret is written in the file"
-        hint = f'store it elsewhere and refer to it: `{named(setting.name)} "secret://env/NAME"`'
+        hint = f'store it elsewhere and refer to it: `{write_name(setting.name)} "secret://env/NAME"`'
         if _LIKE_REFERENCE.match(secret):
             message = "this is no reference, so it is the secret itself"
             variable = _LIKE_VARIABLE.fullmatch(secret)
             shown = f"secret://env/{variable[1] if variable else 'NAME'}"
-            hint = f'a reference begins with `secret://`: `{named(setting.name)} "{shown}"`'
+            hint = f'a reference begins with `secret://`: `{write_name(setting.name)} "{shown}"`'
         context.collector.add("P501", message, token, hint=hint)
         return secret
     backend, known = backend_of(secret), context.vocabulary.rows("secret")
@@ -253,14 +253,14 @@ def _env_value(context: CheckState, setting: Setting, token: Token, text: str) -
     return _secret(context, setting, token, text) if is_reference(text) else text
 
 
-def _named(token: Token, text: str) -> str:
+def _read_name(token: Token, text: str) -> str:
     if token.type in {"NUMBER", "LONG_STRING"}:
         raise Invalid("expected a name", hint="a word, or a name in quotes", fault="type")
     return valid_name(text)
 
 
 def _name(context: CheckState, setting: Setting, token: Token, text: str) -> str | InvalidValue:
-    name = _named(token, text)
+    name = _read_name(token, text)
     rows = context.vocabulary.rows(setting.family) if setting.family else {}
     if rows and name not in rows:
         return _no_choice(context, setting, token, name, list(rows))
@@ -312,7 +312,7 @@ def _server_tool(context: CheckState, setting: Setting, token: Token, text: str,
 
 
 def _reference(context: CheckState, setting: Setting, token: Token, text: str) -> str:
-    name = _named(token, text)
+    name = _read_name(token, text)
     rows = context.vocabulary.rows(setting.family) if setting.family else ()
     context.uses.append(Use(setting.block or "", name, token, rows))
     return name

@@ -10,7 +10,7 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 from dslc.catalog import CatalogEntry
-from dslc.example import needed
+from dslc.example import needed_settings
 from dslc.setting import Setting
 from dslc.syntax.quoting import quoted
 
@@ -125,7 +125,7 @@ def option_sets(row: CatalogEntry, beside: int = BESIDE) -> Iterator[list[Given]
     yield []
     yield [example(option) for option in always]
     for option in row.options:
-        partners = [each for each in needed(row.options, [option]) if each.name != option.name]
+        partners = [each for each in needed_settings(row.options, [option]) if each.name != option.name]
         others = [each for each in row.options if each.name != option.name]
         for value in values(option):
             yield [value]
@@ -133,7 +133,7 @@ def option_sets(row: CatalogEntry, beside: int = BESIDE) -> Iterator[list[Given]
             yield [*(example(each) for each in always if each.name != option.name), value]
         for other in others:
             for value in list(values(other))[:beside]:
-                with_it = [each for each in needed(row.options, [option, other]) if each.name != other.name]
+                with_it = [each for each in needed_settings(row.options, [option, other]) if each.name != other.name]
                 yield [*map(example, with_it), value]
 
 

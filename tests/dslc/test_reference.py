@@ -13,7 +13,7 @@ from dslc.blocks import TABLE
 from dslc.catalog import Catalog
 from dslc.compiler import analyse
 from dslc.diagnostics.diagnostic import CODES, Severity
-from dslc.example import ExampleLine, line, needed, row_line
+from dslc.example import ExampleLine, line, needed_settings, row_line
 from dslc.reference.markdown import anchors, code, sentence
 from dslc.reference.pages import pages
 from dslc.reference.sample import complete, sample
@@ -105,7 +105,7 @@ def test_the_example_of_every_setting_is_taken(example: SettingExample) -> None:
 def test_what_an_example_needs_stands_beside_it() -> None:
     options = CATALOGS["tests"].rows("provider")["custom"].options
     known = {option.name: option for option in options}
-    assert [each.name for each in needed(options, [known["max_age"]])] == ["timestamp_header", "max_age"]
+    assert [each.name for each in needed_settings(options, [known["max_age"]])] == ["timestamp_header", "max_age"]
 
 
 def test_the_committed_pages_are_what_the_models_say() -> None:

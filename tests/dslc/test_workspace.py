@@ -120,8 +120,8 @@ def _places(workspace: Workspace) -> list[object]:
     """Return the positions where every name is declared, in order, and where it is used."""
     found: list[object] = []
     for kind in _KINDS:
-        found.append((kind, sorted(workspace.declared(kind))))
-        for name in workspace.declared(kind):
+        found.append((kind, sorted(workspace.declared_names(kind))))
+        for name in workspace.declared_names(kind):
             declared = [(each.location.file, each.location.span) for each in workspace.declarations(kind, name)]
             used = sorted((each.file, each.span.start) for each in workspace.uses(kind, name))
             found.append((kind, name, declared, used))
@@ -176,9 +176,9 @@ def test_a_file_that_does_not_name_what_changed_is_not_named_as_changed() -> Non
 def test_a_piece_that_did_not_change_is_not_read_again() -> None:
     workspace = Workspace(_VOCABULARY)
     workspace.put(Source("x", "agent a {}\n\nagent b {}\n"))
-    (_, kept) = workspace.checked("x").sections
+    (_, kept) = workspace.checked_file("x").sections
     workspace.put(Source("x", "agent c { max_steps 5 }\n\n# moved\nagent b {}\n"))
-    assert workspace.checked("x").sections[1] is kept
+    assert workspace.checked_file("x").sections[1] is kept
 
 
 def test_an_unknown_file_has_nothing_to_be_said_and_cannot_be_dropped() -> None:

@@ -15,7 +15,7 @@ import pytest
 from lark import Token
 
 from dslc.catalog import Catalog
-from dslc.diagnostics.invisible import cleaned
+from dslc.diagnostics.invisible import clean_text
 from dslc.extract import read_tree
 from dslc.parse import File, parse
 from dslc.recovery.state import RecoveryResult
@@ -67,7 +67,7 @@ def disagreement(text: str) -> str | None:
     source = Source("file", text)
     tree = language.parse(text)
     file = parse(source, VOCABULARY)
-    if file.faults or cleaned(text).places:
+    if file.faults or clean_text(text).places:
         return None  # a lone carriage return, a NUL, an invisible character that the compiler reads as a blank
     if not tree.root_node.has_error and INNER_HEAD.search(text):
         return None  # the grammar accepts it; the compiler reads it as a missing brace

@@ -27,7 +27,7 @@ from dslc.blocks.values.quantity import read_duration, read_size
 from dslc.blocks.values.secret import valid_env_value, valid_secret
 from dslc.blocks.values.tool import valid_tool
 from dslc.blocks.values.url import valid_url, valid_url_path
-from dslc.setting import Written
+from dslc.setting import ValueType
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class As:
     destructive tools too, because the setting protects from them.
     """
 
-    written: Written
+    written: ValueType
     block: str | None = None
     family: str | None = None
     choices: tuple[str, ...] | None = None

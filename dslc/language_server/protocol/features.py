@@ -61,7 +61,7 @@ class Features:
         # A blank follows every word, so it triggers completion only if a value is expected.
         if text is not None and not (typed == " " and cursor_context.role in {"key", "kind"}):
             names = self._project.names
-            found = complete(cursor_context, index, self._project.vocabulary, names.declared, names.missing)
+            found = complete(cursor_context, index, self._project.vocabulary, names.declared_names, names.missing_names)
             items = [self._session.wire.completion(text, item) for item in found]
         return types.CompletionList(is_incomplete=False, items=items)
 
@@ -76,17 +76,17 @@ class Features:
 
     def definition(self, params: types.DefinitionParams) -> list[types.Location]:
         """Return the declarations of the block named at a position."""
-        return self._session.wire.locations([named for named in self._named(params) if named.declares])
+        return self._session.wire.locations([named for named in self._occurrences(params) if named.declares])
 
     def references(self, params: types.ReferenceParams) -> list[types.Location]:
         """Return the uses of the block named at a position."""
         declared = params.context.include_declaration
-        return self._session.wire.locations([named for named in self._named(params) if declared or not named.declares])
+        return self._session.wire.locations([use for use in self._occurrences(params) if declared or not use.declares])
 
     def highlight(self, params: types.DocumentHighlightParams) -> list[types.DocumentHighlight]:
         """Return the occurrences of the name at a position in its document."""
         name = self._name(params)
-        here = {named.span: named.declares for named in self._named(params) if named.file == name}
+        here = {named.span: named.declares for named in self._occurrences(params) if named.file == name}
         write, read = types.DocumentHighlightKind.Write, types.DocumentHighlightKind.Read
         where = self._session.wire.ranges(name, here)
         return [types.DocumentHighlight(where[span], write if here[span] else read) for span in where]
@@ -107,7 +107,7 @@ class Features:
         if asked is None:
             raise RenameRefused("only the name of a block can be changed")
         edits: dict[str, list[Edit]] = {}
-        for file, edit in self._project.names.renamed(*asked, params.new_name):
+        for file, edit in self._project.names.rename_edits(*asked, params.new_name):
             edits.setdefault(file, []).append(edit)
         wire = self._session.wire
         return wire.workspace_edit({file: wire.edits(file, of) for file, of in edits.items()})
@@ -147,15 +147,15 @@ class Features:
 
     def formatting(self, params: types.DocumentFormattingParams) -> list[types.TextEdit] | None:
         """Return the edits that format a document; None if it has a syntax error."""
-        from dslc.editing.format import formatted
+        from dslc.editing.format import format_file
 
         name = self._name(params)
         text, file = self._project.text(name), self._project.file(name)
         if text is None or file is None or not file.readable:
             return None
-        old = file.source.text or ""
+        edits = difference(file.source.text or "", format_file(file))
         range_of = self._session.wire.range
-        return [types.TextEdit(range_of(text, start, end), new) for start, end, new in difference(old, formatted(file))]
+        return [types.TextEdit(range_of(text, start, end), new) for start, end, new in edits]
 
     def code_action(self, params: types.CodeActionParams) -> list[types.CodeAction]:
         """Return the code actions for the diagnostics in a range."""
@@ -198,7 +198,7 @@ class Features:
         index = self._session.wire.index(text, params.position)
         return text, self._project.cursor_context(name, index), index
 
-    def _named(self, params: Any) -> list[NameOccurrence]:
+    def _occurrences(self, params: Any) -> list[NameOccurrence]:
         """Return all occurrences of the name at a request's position."""
         _, cursor_context, _ = self._at(params)
         asked = self._project.names.at(cursor_context)

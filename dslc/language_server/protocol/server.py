@@ -83,13 +83,13 @@ def build() -> Server:
     session = LanguageSession(server, Vocabulary(Catalog.installed()), log_failure)
     features = Features(session)
     for method, handle in session.handlers().items():
-        server.feature(method)(_guarded(method, handle))
+        server.feature(method)(_guard(method, handle))
     for method, (name, options) in FEATURES.items():
-        server.feature(method, options)(_guarded(method, getattr(features, name)))
+        server.feature(method, options)(_guard(method, getattr(features, name)))
     return server
 
 
-def _guarded(method: str, handle: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _guard(method: str, handle: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Wrap a handler: if it fails, the error is logged and the response is null."""
 
     def call(params: Any) -> Any:

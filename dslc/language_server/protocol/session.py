@@ -20,7 +20,7 @@ from dslc.report.selection import MOST_IN_A_FILE
 from dslc.vocabulary import Vocabulary
 
 _PATIENCE = 0.05  # seconds of storing files before requests are handled
-_LONGEST_LOOK = 5  # seconds; diagnostics are published then even if the first scan is not finished
+_LONGEST_SCAN = 5  # seconds; diagnostics are published then even if the first scan is not finished
 _ENCODINGS: dict[str, Encoding] = {"utf-8": "utf-8", "utf-16": "utf-16", "utf-32": "utf-32"}
 
 FailureHandler = Callable[[str, BaseException], None]
@@ -39,10 +39,10 @@ class LanguageSession:
         self.project = EditorProject(vocabulary)
         self.wire = Wire(self.project, types.ClientCapabilities())
         self._watched = False
-        self._looked = False  # False until the first scan is finished: parts of the program are missing
-        self._named: set[str] = set()
-        self._look_again = False
-        self._looking: asyncio.Task[None] | None = None
+        self._scanned = False  # False until the first scan is finished: parts of the program are missing
+        self._named_paths: set[str] = set()
+        self._scan_again = False
+        self._scan_task: asyncio.Task[None] | None = None
         self._publishing: asyncio.Handle | None = None
         self._sent: dict[str, tuple[str, list[types.Diagnostic]]] = {}
 
@@ -87,8 +87,8 @@ class LanguageSession:
                 types.DidChangeWatchedFilesRegistrationOptions([watcher]),
             )
             self._server.client_register_capability(types.RegistrationParams([registration]))
-        self._look()
-        asyncio.get_running_loop().call_later(_LONGEST_LOOK, self._publish_anyway)
+        self._start_scan()
+        asyncio.get_running_loop().call_later(_LONGEST_SCAN, self._publish_anyway)
 
     # Documents.
 
@@ -112,21 +112,21 @@ class LanguageSession:
                 self.project.put_file(name, files.read(name))
             except OSError:
                 self.project.put_file(name, b"")  # just removed; the next scan drops it
-                self._look()
+                self._start_scan()
         self._publish_soon()
-        self._look_unless_watched()
+        self._scan_unless_watched()
 
     def did_save(self, _: types.DidSaveTextDocumentParams) -> None:
         """Scan the folders after a document was saved, unless the client watches files."""
-        self._look_unless_watched()
+        self._scan_unless_watched()
 
     # The disk.
 
     def did_change_watched_files(self, params: types.DidChangeWatchedFilesParams) -> None:
         """Scan the folders after files changed. The type of change that the client reports is ignored."""
         paths = (path_of(change.uri) for change in params.changes)
-        self._named |= {path for path in paths if path}
-        self._look()
+        self._named_paths |= {path for path in paths if path}
+        self._start_scan()
 
     def did_change_folders(self, params: types.DidChangeWorkspaceFoldersParams) -> None:
         """Update the folders and scan them."""
@@ -134,22 +134,22 @@ class LanguageSession:
         added = [path for folder in params.event.added if (path := path_of(folder.uri))]
         kept = [path for path in self.project.folders if path not in removed]
         self.project.folders = list(dict.fromkeys([*kept, *added]))
-        self._look()
+        self._start_scan()
 
-    def _look_unless_watched(self) -> None:
+    def _scan_unless_watched(self) -> None:
         if not self._watched:
-            self._look()
+            self._start_scan()
 
-    def _look(self) -> None:
+    def _start_scan(self) -> None:
         """Start a scan; if one is running, scan again after it."""
-        self._look_again = True
-        if self._looking is None or self._looking.done():
-            self._looking = asyncio.get_running_loop().create_task(self._look_at_disk(), name="look at the disk")
+        self._scan_again = True
+        if self._scan_task is None or self._scan_task.done():
+            self._scan_task = asyncio.get_running_loop().create_task(self._scan_disk(), name="scan of the disk")
 
-    async def _look_at_disk(self) -> None:
+    async def _scan_disk(self) -> None:
         try:
-            while self._look_again:
-                self._look_again, named, self._named = False, self._named, set()
+            while self._scan_again:
+                self._scan_again, named, self._named_paths = False, self._named_paths, set()
                 seen = await asyncio.to_thread(scan_folders, list(self.project.folders), self.project.stamps, named)
                 loop = asyncio.get_running_loop()
                 rest = loop.time() + _PATIENCE
@@ -159,19 +159,19 @@ class LanguageSession:
                         rest = loop.time() + _PATIENCE
         except Exception as error:
             self._failed("looking at the disk", error)
-        self._looked = True
+        self._scanned = True
         self._publish_soon()
 
     # Diagnostics.
 
     def _publish_soon(self) -> None:
         """Publish diagnostics when no message is waiting."""
-        if self._publishing is None and self._looked:
+        if self._publishing is None and self._scanned:
             self._publishing = asyncio.get_running_loop().call_soon(self._publish)
 
     def _publish_anyway(self) -> None:
         """Publish although the first scan is not finished."""
-        self._looked = True
+        self._scanned = True
         self._publish_soon()
 
     def _publish(self) -> None:

@@ -107,11 +107,11 @@ def _line_of_stdin() -> str:
 
 def _block(name: str, given: dict[str, str]) -> str:
     from dslc.editing.edit import block
-    from dslc.syntax.quoting import named, quoted
+    from dslc.syntax.quoting import quoted, write_name
 
     strings = {"path", "secret", "public_url"}
     try:
-        settings = [(key, quoted(value) if key in strings else named(value)) for key, value in given.items()]
+        settings = [(key, quoted(value) if key in strings else write_name(value)) for key, value in given.items()]
         return block("webhook", name, settings)
     except ValueError:
         # Without the value: it may be the secret.

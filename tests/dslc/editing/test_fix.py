@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dslc.cli.check import _account
+from dslc.cli.check import _fix_lines
 from dslc.compiler import Compilation, analyse
 from dslc.diagnostics.diagnostic import Edit, Fix, is_error
 from dslc.editing.fix import FixResult, fix
@@ -131,7 +131,7 @@ def test_a_fix_that_writes_what_is_there_already_is_refused_and_the_others_are_m
     assert _text(done) == text.replace("= ", "").replace("stor ", "store ")
     assert sorted(made.message for made in done.applied) == ["remove `=`", "write `store`"]
     assert [(left.message, left.position.line, left.error.code) for left in done.refused] == [("write it", 3, "N203")]
-    (line,) = [line for line in _account(done, "a.symbiont") if line.startswith("not")]
+    (line,) = [line for line in _fix_lines(done, "a.symbiont") if line.startswith("not")]
     assert line == "not fixed a.symbiont:3:5: write it would be N203: `retention` is given twice\n"
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dslc.report.unified_diff import unified
+from dslc.report.unified_diff import unified_diff
 from dslc.source import Source
 from tests.dslc.command import run
 
@@ -126,7 +126,7 @@ def test_a_file_that_cannot_be_written_exits_2(tmp_path: Path) -> None:
 def test_a_diff_of_many_lines_needs_time_in_proportion() -> None:
     before = "".join(f"webhook w{number} {{\n  path  {json.dumps(f'/w{number}')}\n}}\n" for number in range(5000))
     after = before.replace("  path  ", "    path ")
-    shown = unified(Source("a", before), after.encode(), colour=False)
+    shown = unified_diff(Source("a", before), after.encode(), colour=False)
     assert sum(line.startswith("+ ") for line in shown.splitlines()) == 5000
     assert shown.count("@@ -") == 1
 
@@ -136,17 +136,17 @@ def test_a_diff_shows_changes_apart_and_what_is_at_the_end() -> None:
     changed = [*lines]
     changed[3] = "agent  a3 {}"
     changed[20] = "agent  a20 {}"
-    shown = unified(Source("a", "\n".join(changed)), ("\n".join(lines) + "\n").encode(), colour=False)
+    shown = unified_diff(Source("a", "\n".join(changed)), ("\n".join(lines) + "\n").encode(), colour=False)
     heads = [line for line in shown.splitlines() if line.startswith("@@")]
     assert heads == ["@@ -1,7 +1,7 @@", "@@ -18,7 +18,7 @@", "@@ -27,4 +27,4 @@"]
     assert shown.endswith("-agent a29 {}\n\\ No newline at end of file\n+agent a29 {}\n")
 
 
 def test_a_diff_in_colour_moves_no_cursor() -> None:
-    shown = unified(Source("a", "# \x1b[2J\nagent  a {}\n"), b"# \x1b[2J\nagent a {}\n", colour=True)
+    shown = unified_diff(Source("a", "# \x1b[2J\nagent  a {}\n"), b"# \x1b[2J\nagent a {}\n", colour=True)
     assert "\x1b[2J" not in shown
     assert "\x1b[31m-agent  a {}\x1b[0m\n\x1b[32m+agent a {}\x1b[0m\n" in shown
 
 
 def test_a_diff_of_line_ends_alone_says_so() -> None:
-    assert "Only line ends" in unified(Source("a", "agent a {}\r\n"), b"agent a {}\n", colour=False)
+    assert "Only line ends" in unified_diff(Source("a", "agent a {}\r\n"), b"agent a {}\n", colour=False)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dslc.compiler import analyse
 from dslc.diagnostics.collector import DiagnosticCollector
-from dslc.editing.format import WIDEST, formatted
+from dslc.editing.format import WIDEST, format_file
 from dslc.files import find, read
 from dslc.parse import parse
 from dslc.source import Source
@@ -40,7 +40,7 @@ def fmt(text: str) -> str:
     """Return the canonical form of a text without syntax errors."""
     file = parse(Source("a.symbiont", text), _VOCABULARY)
     assert file.readable, file.diagnostics
-    return formatted(file)
+    return format_file(file)
 
 
 def _is_refused_or_formatted(text: str) -> None:
@@ -48,7 +48,7 @@ def _is_refused_or_formatted(text: str) -> None:
     file = parse(Source("a.symbiont", text), _VOCABULARY)
     assert file.readable == (not file.diagnostics), text
     if file.readable:
-        assert parse(Source("a.symbiont", formatted(file)), _VOCABULARY).readable
+        assert parse(Source("a.symbiont", format_file(file)), _VOCABULARY).readable
 
 
 def meaning(text: str) -> tuple[Any, list[tuple[str, str]]]:

@@ -32,7 +32,7 @@ def at_cursor(marked: str, **others: str) -> tuple[EditorProject, CursorContext,
 def items(marked: str, **others: str) -> list[CompletionItem]:
     """Return the completions at the cursor."""
     made, cursor_context, index = at_cursor(marked, **others)
-    return complete(cursor_context, index, made.vocabulary, made.names.declared, made.names.missing)
+    return complete(cursor_context, index, made.vocabulary, made.names.declared_names, made.names.missing_names)
 
 
 def labels(marked: str, **others: str) -> list[str]:

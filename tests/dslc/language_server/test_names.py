@@ -16,7 +16,7 @@ _TEXTS = {
 
 
 def _renamed(made: EditorProject, kind: str, old: str, new: str) -> dict[str, str]:
-    edits = made.names.renamed(kind, old, new)
+    edits = made.names.rename_edits(kind, old, new)
     texts = {}
     for file in {file for file, _ in edits}:
         source = made.source(file)
@@ -100,7 +100,7 @@ def test_a_block_of_the_wider_language_declares_its_name_alone() -> None:
 
 def test_names_follow_the_text() -> None:
     made = project(here="agent a {}\n")
-    assert made.names.declared("agent") == ["a"]
+    assert made.names.declared_names("agent") == ["a"]
     typed(made, "\n\nagent b {}\n")
     made.settle()
     assert [(named.name, named.span.start) for named in made.names.all()] == [("b", 8)]

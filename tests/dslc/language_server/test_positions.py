@@ -69,4 +69,4 @@ def test_an_edit_changes_what_it_names(text: str, new: str, encoding: Encoding, 
     start, end = sorted(data.draw(st.tuples(*[st.integers(0, len(text))] * 2)))
     places = before.lines.position(start), before.lines.position(end)
     start, end = (before.lines.index(*place) for place in places)  # not within CRLF
-    assert before.changed([DocumentChange(new, places)]).text == text[:start] + new + text[end:]
+    assert before.apply([DocumentChange(new, places)]).text == text[:start] + new + text[end:]

@@ -24,7 +24,7 @@ from dslc.editing.edit import apply
 from dslc.files import find, read
 from dslc.report import FORMATS
 from dslc.report.project import path_in_project
-from dslc.report.selection import rest, shown
+from dslc.report.selection import limit_per_file, omission_note
 from dslc.source import Source, Span
 from tests.cases import each_case
 from tests.dslc.catalogs import CATALOG
@@ -131,7 +131,7 @@ def _unescaped(text: str) -> str:
 def _well_formed(done: Compilation) -> None:
     """Assert that every format is readable by its consumer and contains the diagnostics."""
     reports = {name: form.render(done, colour=True, deny_warnings=True, applied=()) for name, form in FORMATS.items()}
-    number, more = len(shown(done.diagnostics)), len(rest(done.diagnostics))
+    number, more = len(limit_per_file(done.diagnostics)), len(omission_note(done.diagnostics))
     for name, report in reports.items():
         assert report.endswith("\n")
         report.encode("utf-8", "strict" if FORMATS[name].document else "surrogateescape")

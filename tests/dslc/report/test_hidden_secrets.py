@@ -23,7 +23,7 @@ from dslc.program import Program
 from dslc.report import FORMATS
 from dslc.report.mask import masked
 from dslc.report.program import render
-from dslc.report.unified_diff import unified
+from dslc.report.unified_diff import unified_diff
 from dslc.setting import Setting
 from dslc.source import Source
 from dslc.vocabulary import Vocabulary
@@ -184,7 +184,7 @@ def test_what_a_warning_calls_a_secret_is_shown_in_no_report_and_no_diff(line: s
     assert "P501" in {found.code for found in done.diagnostics}
     shown = [form.render(done, colour=False) for form in FORMATS.values()]
     formatted_ = Source("a.symbiont", source.data.replace(b"   ", b" "))
-    assert _SECRET not in "\n".join([*shown, unified(source, formatted_.data, colour=False)])
+    assert _SECRET not in "\n".join([*shown, unified_diff(source, formatted_.data, colour=False)])
 
 
 _URL = f"https://user:{_SECRET}@x.example/a"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dslc.diagnostics.collector import DiagnosticCollector
-from dslc.syntax.quoting import named, quoted
+from dslc.syntax.quoting import quoted, write_name
 from dslc.value_reading.string_literals import text_of
 from grammar.parser import load
 
@@ -33,4 +33,4 @@ def test_what_no_string_holds_is_refused(text: str) -> None:
     [("a-b_1", "a-b_1"), ("_", "_"), ("a.b", '"a.b"'), ("1a", '"1a"'), ("a b", '"a b"'), ("", '""')],
 )
 def test_a_name_is_a_bare_word_where_it_can_be(name: str, written: str) -> None:
-    assert named(name) == written
+    assert write_name(name) == written
