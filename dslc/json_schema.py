@@ -52,7 +52,7 @@ _PLAIN: Mapping[str, Schema] = MappingProxyType(
         "env_value": {"type": "string", "pattern": r"^[^\x00]*$"},
         "pattern": {"type": "string", "minLength": 1, "maxLength": 1000},
         "event": {"type": "string", "minLength": 1, "maxLength": 255},
-        "template": {"type": "string", "pattern": r"\{body\}"},
+        "template": {"type": "string", "pattern": r"\{(?:body|json:[^{}]+)\}"},
         "network": {"type": "string", "pattern": r"^[0-9A-Fa-f.:]{2,45}(?:/[0-9]{1,3})?$"},
         "reference": {"$ref": "#/$defs/name"},
     }

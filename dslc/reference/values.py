@@ -95,9 +95,9 @@ _TEMPLATES = """
 ## Templates
 
 The data that a signature covers, in quotes: text with parts of the request in braces, `"{timestamp}.{body}"`. `{body}`
-is required, and each part may occur once. `{id}` needs a separator on the side of `{body}`. A request whose id contains
-that character is refused: the text could be split in another place, and the signature would be valid for another
-delivery.
+or a value of it, `{json:$.data.id}`, is required, and each part may occur once. `{id}` needs a separator on the side of
+`{body}`. A request whose id contains that character is refused: the text could be split in another place, and the
+signature would be valid for another delivery.
 """
 
 _TOOLS = """

@@ -104,6 +104,11 @@ def test_it_takes_a_program_that_says_everything() -> None:
     assert problems(printed(_EVERYTHING)) == []
 
 
+def test_it_takes_a_template_that_signs_only_values_of_the_body() -> None:
+    text = 'webhook w { path "/w" secret "secret://env/S" provider custom { payload "{json:$.data.id}" } }'
+    assert problems(printed(text, CATALOGS["installed"]), "installed") == []
+
+
 def test_a_catalogue_without_rows_leaves_the_defaults() -> None:
     bare = Draft202012Validator(schema(Vocabulary(Catalog({}, BLOCKS))))
     document = printed("memory m {} agent a {}", Vocabulary(Catalog({}, BLOCKS)))
