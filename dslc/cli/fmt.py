@@ -36,8 +36,8 @@ def fmt(paths: tuple[str, ...], *, check: bool, diff: bool) -> int:
     """Write the files at PATH in canonical form.
 
     A folder means every .symbiont file below it, and no PATH the current folder; `-` formats standard input to standard
-    output. The meaning of the
-    program and every comment stay the same. A file with a syntax error is not changed, and the exit code is 2.
+    output. The meaning of the program and every comment stay the same. A file with a syntax error is not changed, and
+    the exit code is 2.
     """
     if STDIN in paths and len(paths) > 1:
         raise CannotRun("`-` (standard input) cannot be combined with other paths")
