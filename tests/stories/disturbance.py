@@ -8,7 +8,6 @@ import os
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any, Literal
@@ -107,20 +106,19 @@ class World:
     @contextmanager
     def _reloading(self) -> Iterator[None]:
         """Change the program immediately before and immediately after."""
-        for root, program in self._programs.items():
-            write_program(root, program + EXTRA)
-        yield
-        self._until_listed(True)
-        for root, program in self._programs.items():
-            write_program(root, program)
-        self._until_listed(False)
+        with self._loading(EXTRA):
+            yield
+        with self._loading(""):
+            pass
 
-    def _until_listed(self, wanted: bool) -> None:
-        for daemon in self._daemons:
-            until(partial(self._is_listed, daemon, wanted), what="the reload")
-
-    def _is_listed(self, daemon: Daemon, wanted: bool) -> bool:
-        return ("/hooks/extra" in self.run(daemon, "webhook", "list").stdout) == wanted
+    @contextmanager
+    def _loading(self, extra: str) -> Iterator[None]:
+        """Add `extra` to each program, and wait at the end until they are loaded."""
+        with ExitStack() as stack:
+            for daemon in self._daemons:
+                stack.enter_context(daemon.reloading())
+                write_program(daemon.root, self._programs[daemon.root] + extra)
+            yield
 
 
 @pytest.fixture

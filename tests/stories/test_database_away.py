@@ -104,6 +104,7 @@ def test_a_database_that_another_program_locks_is_told_and_nobody_waits_twice(tm
         until(lambda: daemon.readyz().status == 200)
         answer = daemon.github(b"{}", "locked")
         assert answer.status == 202
+        daemon.until_logged("storage_recovered")
         log = daemon.log.read_text()
         assert log.count("storage_unavailable") == 1
         assert log.count("storage_recovered") == 1

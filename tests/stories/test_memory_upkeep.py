@@ -128,17 +128,15 @@ def test_edits_are_put_into_the_index_although_nobody_searches(tmp_path: Path) -
 
 
 def test_another_model_embeds_everything_again_while_searches_go_on(tmp_path: Path) -> None:
-    program = write_program(tmp_path, PROGRAM)
+    write_program(tmp_path, PROGRAM)
     count = many(tmp_path, 2, 40)
     with running(tmp_path, "program") as daemon:
         until(lambda: indexed(daemon) == f"{count} entries")
-        program.write_text(PROGRAM.replace("hashing", "hashing { dimension 64 }"))
-        until(lambda: daemon.readyz().json()["generation"] == 2)
+        daemon.load(PROGRAM.replace("hashing", "hashing { dimension 64 }"))
         assert len(search(daemon, "step 7")) == 10
         until(lambda: indexed(daemon) == f"{count} entries")
         until(lambda: search(daemon, "step 7")[0]["parts"].get("vector", 0) > 0, what="its vector of the other model")
-        program.write_text(PROGRAM.replace("hashing", 'ollama { url "http://127.0.0.1:1" model "none" }'))
-        until(lambda: daemon.readyz().json()["generation"] == 3)
+        daemon.load(PROGRAM.replace("hashing", 'ollama { url "http://127.0.0.1:1" model "none" }'))
         answer = asked(daemon, "memory", "search", "reviewer", "step 7")
         assert len(answer["hits"]) == 10
         assert any("keyword" in note for note in answer["notes"])
@@ -227,24 +225,22 @@ def test_old_logs_are_compacted_at_the_start_when_their_time_passed_meanwhile(tm
         assert "The cache is called pond" in (folder / "memory.md").read_text()
         (hit,) = [hit for hit in search(daemon, "pond") if "pond" in hit["item"]["text"]]
         assert hit["item"]["memory_type"] == "semantic"
-        until(lambda: '"flushed": 1' in daemon.log.read_text())
+        daemon.until_logged('"flushed": 1')
         old.write_text("# Session Log: 2020-01-02\n\n## 10:30 — Put back\n- by hand\n")
     with running(tmp_path, "program") as daemon:
         assert old.exists(), "it was done today"
 
 
 def test_a_memory_that_comes_with_a_reload_is_kept_like_the_others(tmp_path: Path) -> None:
-    program = write_program(tmp_path, PROGRAM)
+    write_program(tmp_path, PROGRAM)
     with running(tmp_path, "program") as daemon:
         assert indexed(daemon) == "0 entries"
-        program.write_text(PROGRAM.replace("embedding", 'path "elsewhere"\n    embedding'))
-        until(lambda: daemon.readyz().json()["generation"] == 2)
+        daemon.load(PROGRAM.replace("embedding", 'path "elsewhere"\n    embedding'))
         folder = tmp_path / "elsewhere/reviewer"
         folder.mkdir(parents=True)
         (folder / "memory.md").write_text(f"{BY_HAND}- One\n")
         until(lambda: indexed(daemon) == "1 entry", what="the index of the new folder")
-        program.write_text(PROGRAM.replace("embedding", "store records\n    embedding"))
-        until(lambda: daemon.readyz().json()["generation"] == 3)
+        daemon.load(PROGRAM.replace("embedding", "store records\n    embedding"))
         assert daemon.github(push("carousel"), "1").status == 202
         until(lambda: indexed(daemon) == "1 entry", what="the index of the records")
         assert "carousel" in texts(daemon, "carousel")[0]

@@ -149,8 +149,7 @@ def test_of_two_that_are_given_an_agent_one_runs_it_and_the_other_goes_on_as_bef
     with two(tmp_path, postgres_url) as (one, other):
         assert one.github(b'{"number":1}', "a").status == 202
         woken = KEEPS.replace('"/hooks/github"', '"/hooks/github" agent reviewer') + "agent reviewer {}\n"
-        write_program(one.root, woken)
-        until(lambda: "reviewer" in one.symbi("webhook", "list", **on_postgres(postgres_url)).stdout, what="its reload")
+        one.load(woken)
         write_program(other.root, woken)
         until(lambda: "another daemon" in str(other.readyz().json()["last_error"]), what="the other's refusal")
         assert other.github(b'{"number":2}', "b").status == 202

@@ -30,14 +30,19 @@ async def collected(stream: AsyncGenerator[bytes]) -> list[bytes]:
 
 
 async def test_the_newest_progress_is_sent_and_then_the_result() -> None:
+    first, chunks = asyncio.Event(), list[bytes]()
+
     async def call(progress: Progress) -> Any:
         for number in range(50):
             progress("reading", number, 50)
-        await asyncio.sleep(0.3)
+        await first.wait()
         progress("embedding", 1, 2)
         return {"done": "ä\n"}
 
-    chunks = await collected(progress_events(call))
+    async for chunk in progress_events(call):
+        chunks.append(chunk)
+        if b"reading" in chunk:
+            first.set()
     assert chunks[0] == HEARTBEAT
     assert events(chunks) == [
         ("progress", {"what": "reading", "done": 49, "total": 50}),
@@ -63,15 +68,18 @@ async def test_a_call_that_fails_at_once_raises_before_anything_is_sent() -> Non
 
 
 async def test_a_call_that_fails_later_raises_behind_its_progress() -> None:
+    first = asyncio.Event()
+
     async def call(progress: Progress) -> Any:
         progress("reading", 1, 2)
-        await asyncio.sleep(0.2)
+        await first.wait()
         raise UsageError("no")
 
     stream = progress_events(call)
     assert events([await anext(stream), await anext(stream)]) == [
         ("progress", {"what": "reading", "done": 1, "total": 2})
     ]
+    first.set()
     with pytest.raises(UsageError):
         await anext(stream)
 

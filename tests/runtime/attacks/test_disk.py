@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import resource
 import shutil
 import subprocess
@@ -55,8 +54,7 @@ def kept(daemon: Daemon) -> dict[str, str]:
 
 def reasons(daemon: Daemon) -> list[str]:
     """Return the reason for the daemon's end from its log."""
-    lines = [json.loads(line) for line in daemon.log.read_text().splitlines() if line.startswith("{")]
-    return [line["reason"] for line in lines if line["level"] == "critical" and line["event"] == "stopping"]
+    return [entry["reason"] for entry in daemon.entries("stopping") if entry["level"] == "critical"]
 
 
 @contextlib.contextmanager

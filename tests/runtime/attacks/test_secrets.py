@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import signal
 from pathlib import Path
 
 from tests.runtime.attacks.wire import github_headers, github_mac
-from tests.runtime.daemon.running import GITHUB, SECRET, Daemon, running, until, write_program
+from tests.runtime.daemon.running import GITHUB, SECRET, Daemon, running, write_program
 
 BODY = b'{"action":"opened"}'
 # Keys that a careless receiver uses without a secret: empty, blank, the reference, the name, the words for null.
@@ -56,17 +55,15 @@ def test_no_guess_opens_a_webhook_whose_secret_is_nothing(tmp_path: Path) -> Non
 
 
 def test_a_secret_that_is_emptied_or_taken_away_opens_nothing_at_a_reload(tmp_path: Path) -> None:
-    file = write_program(tmp_path, GITHUB.replace("secret://env/GITHUB_SECRET", "secret://file/key"))
+    write_program(tmp_path, GITHUB.replace("secret://env/GITHUB_SECRET", "secret://file/key"))
     key = tmp_path / "key"
     key.write_text(SECRET)
     with running(tmp_path, "program") as daemon:
         for content in (b"", b" \n", b"\0\0", None):
-            before = daemon.readyz().json()["generation"]
             key.unlink()
             if content is not None:
                 key.write_bytes(content)
-            daemon.process.send_signal(signal.SIGHUP)
-            until(lambda before=before: daemon.readyz().json()["generation"] > before)  # type: ignore[misc]
+            daemon.hang_up()
             assert forged(daemon, "/hooks/github", content or b"") <= {401, 404}
             # Whether the last value is kept or the webhook is not mounted, no other signature is accepted.
             answer = daemon.request("POST", "/hooks/github", BODY, github_headers(BODY))
@@ -74,8 +71,8 @@ def test_a_secret_that_is_emptied_or_taken_away_opens_nothing_at_a_reload(tmp_pa
             if not key.exists():
                 key.write_bytes(b"")
         # The program names another reference, which is not set: the last value belonged to a different reference.
-        file.write_text(GITHUB.replace("secret://env/GITHUB_SECRET", "secret://file/another"))
-        until(lambda: daemon.readyz().json()["not_mounted"])
+        daemon.load(GITHUB.replace("secret://env/GITHUB_SECRET", "secret://file/another"))
+        assert daemon.readyz().json()["not_mounted"]
         assert forged(daemon, "/hooks/github", SECRET.encode()) == {404}
 
 

@@ -85,8 +85,7 @@ def test_a_secret_that_keeps_its_last_value_is_yellow(tmp_path: Path) -> None:
     write_program(tmp_path, PROGRAM.replace("secret://env/GITHUB_SECRET", "file://secret.txt"))
     with running(tmp_path, "program") as daemon:
         secret.unlink()
-        write_program(tmp_path, 'memory more {\n    path "more"\n}\n', "more.symbiont")
-        until(lambda: daemon.readyz().json()["generation"] == 2)
+        daemon.load('memory more {\n    path "more"\n}\n', "more.symbiont")
         row = checks(daemon.symbi("readiness", "--json"))["secrets"]
         assert row["status"] == "YELLOW"
         assert "secret.txt" in row["text"]
@@ -147,9 +146,9 @@ def test_a_remote_that_is_not_configured_is_fine(root: Path) -> None:
 
 
 def test_a_reload_that_failed_is_yellow_and_says_why(tmp_path: Path) -> None:
-    program = write_program(tmp_path, PROGRAM)
+    write_program(tmp_path, PROGRAM)
     with running(tmp_path, "program") as daemon:
-        program.write_text(PROGRAM.replace("hashing", "hashin"))
+        write_program(tmp_path, PROGRAM.replace("hashing", "hashin"))
         until(lambda: daemon.readyz().json()["last_error"])
         row = checks(daemon.symbi("readiness", "--json"))["program"]
         assert row["status"] == "YELLOW"

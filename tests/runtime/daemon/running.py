@@ -183,6 +183,41 @@ class Daemon:
         assert isinstance(rows, list)
         return rows
 
+    @contextmanager
+    def reloading(self) -> Iterator[None]:
+        """Wait at the end until the program that was changed inside has been loaded."""
+        before = self._loaded
+        yield
+        until(lambda: self._loaded > before, what="the reload")
+
+    def load(self, text: str, name: str = "hooks.symbiont") -> None:
+        """Write a program that differs from the running one, see `write_program`, and wait until it is loaded."""
+        with self.reloading():
+            write_program(self.root, text, name)
+
+    def hang_up(self) -> None:
+        """Send SIGHUP and wait for the reload."""
+        with self.reloading():
+            self.process.send_signal(signal.SIGHUP)
+
+    @property
+    def _loaded(self) -> float:
+        """The number of programs that were loaded."""
+        metrics = self.request("GET", "/metrics", to="admin").body.decode()
+        _, _, rest = metrics.partition('symbiont_reloads_total{result="loaded"} ')
+        return float(rest.partition("\n")[0])
+
+    def until_logged(self, text: str, count: int = 1) -> None:
+        """Wait until the log has `text` `count` times: a thread of the daemon writes it."""
+        until(lambda: self.log.read_text().count(text) >= count, what=f"{text!r} in the log")
+
+    def entries(self, event: str = "") -> list[dict[str, Any]]:
+        """Return the JSON entries of the log; `event`: those of this event."""
+        # The last line may be half written.
+        lines = self.log.read_text().rpartition("\n")[0].splitlines()
+        entries = [json.loads(line) for line in lines if line.startswith("{")]
+        return [entry for entry in entries if event in ("", entry["event"])]
+
     def kill(self) -> None:
         self.process.kill()
         self.process.wait(60)
@@ -229,9 +264,9 @@ def running(
 
 
 def write_program(root: Path, text: str = GITHUB, name: str = "hooks.symbiont") -> Path:
-    """Write a program to `root/program` and return its file."""
-    folder = root / "program"
-    folder.mkdir(exist_ok=True)
-    file = folder / name
-    file.write_text(text)
-    return file
+    """Write a program to `root/program` at once and return its file: no reload meets it half written."""
+    file = root / "program" / name
+    file.parent.mkdir(exist_ok=True)
+    new = file.with_name(f".{file.name}.new")
+    new.write_text(text)
+    return new.replace(file)

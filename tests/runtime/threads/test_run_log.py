@@ -254,12 +254,12 @@ async def test_an_intent_that_is_stored_after_it_was_refused_is_a_step_that_did_
     tmp_path: Path, master_key: MasterKey, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     database = await Database.open(tmp_path / "db", master_key)
-    monkeypatch.setattr(database.commits, "_answer_seconds", 0.1)
+    monkeypatch.setattr(database.commits, "_answer_seconds", 0.2)
     begun = run.Begin(RUN, "owner", "message", None, None, "agent", 1, 1, new=True)
     await database.transact(lambda connection: run.begin(connection, [begun]))
 
     def slowly(connection: Connection, items: Sequence[None]) -> Sequence[None]:
-        time.sleep(0.5)
+        time.sleep(1.5)
         return items
 
     log, act = RunLog(database, clock, RUN, 1), Act("paid")

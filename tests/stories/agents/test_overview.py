@@ -110,8 +110,8 @@ def test_the_runs_of_an_agent_that_the_program_does_not_have_any_more_are_found(
     daemon: Daemon, model: ScriptedModel, tmp_path: Path
 ) -> None:
     run = ask(daemon, "Hello")["run"]
-    write_program(tmp_path, PROGRAM.format(model=model.block).replace("agent helper", "agent other"))
-    until(lambda: "helper" not in good(daemon, "agent", "list"), what="the reload")
+    daemon.load(PROGRAM.format(model=model.block).replace("agent helper", "agent other"))
+    assert "helper" not in good(daemon, "agent", "list")
     assert [each["run"] for each in shown(daemon, "agent", "runs", "helper")["runs"]] == [run]
     assert daemon.symbi("agent", "runs", "helpr").returncode == 2
 

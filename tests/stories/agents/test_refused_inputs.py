@@ -58,19 +58,10 @@ class Issues:
         """Return the warnings of `/readyz` about runs."""
         return [each for each in self.daemon.readyz().json()["warnings"] if each.startswith("runs of helper")]
 
-    def _metric(self, start: str) -> list[str]:
-        lines = self.daemon.request("GET", "/metrics", to="admin").body.decode().splitlines()
-        return [line for line in lines if line.startswith(start)]
-
     @property
     def counted(self) -> list[str]:
-        return self._metric("symbiont_red_checks{")
-
-    @property
-    def loaded(self) -> float:
-        """The number of programs that this daemon has loaded."""
-        (line,) = self._metric('symbiont_reloads_total{result="loaded"}')
-        return float(line.split()[-1])
+        lines = self.daemon.request("GET", "/metrics", to="admin").body.decode().splitlines()
+        return [line for line in lines if line.startswith("symbiont_red_checks{")]
 
 
 @pytest.mark.parametrize("database", ["sqlite", "postgres"])
@@ -80,10 +71,10 @@ def test_a_refused_delivery_to_a_keyed_thread_ends_alone(
     environment = on_postgres(request.getfixturevalue("postgres_url")) if database == "postgres" else {}
     with ScriptedModel(answer) as model:
 
-        def write(said: str) -> None:
-            write_program(tmp_path, PROGRAM.format(model=model.block, said=said))
+        def load(said: str) -> None:
+            daemon.load(PROGRAM.format(model=model.block, said=said))
 
-        write("You help.")
+        write_program(tmp_path, PROGRAM.format(model=model.block, said="You help."))
         with running(tmp_path, "program", wait=True, command=SYMBI, admin_host="127.0.0.1", **environment) as daemon:
             issues = Issues(daemon, **environment)
             assert [issues.tell(1, f"{BAD} here"), issues.tell(1, "first"), issues.tell(2, "second")] == [
@@ -104,13 +95,9 @@ def test_a_refused_delivery_to_a_keyed_thread_ends_alone(
                 if each["subject"] == "1"
             )
             assert issues.failing() == issues.counted == []
-            write(f"You help. {BAD}")
-            until(lambda: issues.tell(1, "poisoned") == "dead", what="the other program")
-            assert [issues.tell(1, "poisoned") for _ in range(2)] == ["dead"] * 2
-            before = issues.loaded
-            write("You help again.")
-            # A message that meets the program of before is refused too.
-            until(lambda: issues.loaded > before, what="the mended program")
+            load(f"You help. {BAD}")
+            assert [issues.tell(1, "poisoned") for _ in range(3)] == ["dead"] * 3
+            load("You help again.")
             (warning,) = until(issues.failing, what="a warning")
             assert f"all in the thread {thread}: " in warning or f"the last in the thread {thread}: " in warning
             assert "against the content policy" in warning
@@ -119,5 +106,5 @@ def test_a_refused_delivery_to_a_keyed_thread_ends_alone(
             assert issues.shown("readiness")["status"] == "RED"
             assert daemon.symbi("thread", "delete", thread, "--yes", **environment).returncode == 0
             assert issues.tell(1, "once more") == "done"
-            write("You help once more.")
+            load("You help once more.")
             until(lambda: not issues.failing() and not issues.counted, what="no warning")

@@ -12,7 +12,7 @@ import pytest
 
 from tests.lanes import LONG
 from tests.runtime.agents.scripted import ScriptedModel, says
-from tests.runtime.daemon.running import Daemon, running, until, write_program
+from tests.runtime.daemon.running import running, until, write_program
 
 PROGRAM = """\
 memory notes {{ path "notes" embedding hashing }}
@@ -31,25 +31,19 @@ def model() -> Iterator[ScriptedModel]:
         yield started
 
 
-def lines(daemon: Daemon) -> list[dict[str, Any]]:
-    """Return the lines about runs that have ended."""
-    said = [json.loads(line) for line in daemon.log.read_text().splitlines() if line.startswith("{")]
-    return [line for line in said if line["event"] == "run_ended"]
-
-
 def test_a_run_has_one_line_with_what_it_used_and_no_text(model: ScriptedModel, tmp_path: Path) -> None:
     write_program(tmp_path, PROGRAM.format(model=model.block))
     with running(tmp_path, "program") as daemon:
         answer = json.loads(daemon.symbi("chat", "helper", "-m", "I am okapi.", "--json").stdout)
-        until(lambda: len(lines(daemon)) == 1, what="the line of the message")
+        until(lambda: len(daemon.entries("run_ended")) == 1, what="the line of the message")
         assert daemon.github(b'{"n":1}', "1", path="/hooks/others").status == 202
         delivery = daemon.github(b'{"n":1}', "2").json()["delivery_id"]
-        until(lambda: len(lines(daemon)) == 2, what="the line of the delivery")
+        until(lambda: len(daemon.entries("run_ended")) == 2, what="the line of the delivery")
         until(lambda: {row["run_state"] for row in daemon.attempts()} == {"done"}, what="the recorder")
         model.replies = [401]
         assert daemon.symbi("chat", "helper", "-m", "Hello").returncode == 1
-        until(lambda: len(lines(daemon)) == 3, what="the line of the failure")
-    message, second, failed = lines(daemon)
+        until(lambda: len(daemon.entries("run_ended")) == 3, what="the line of the failure")
+    message, second, failed = daemon.entries("run_ended")
     usage = answer["usage"]
     assert {name: message[name] for name in ("level", "agent", "trigger", "ended", "outcome", "attempt")} == {
         "level": "info",
@@ -86,10 +80,10 @@ def test_a_cancelled_run_has_its_line(model: ScriptedModel, tmp_path: Path) -> N
         until(lambda: model.bodies, what="the call of the model")
         (run,) = json.loads(daemon.symbi("agent", "runs", "--json").stdout)["runs"]
         assert daemon.symbi("agent", "cancel", run["run"]).returncode == 0
-        until(lambda: lines(daemon), what="the end of the run")
+        until(lambda: daemon.entries("run_ended"), what="the end of the run")
         going_on.set()
         asking.join(60)
-    (line,) = lines(daemon)
+    (line,) = daemon.entries("run_ended")
     assert (line["run_id"], line["ended"]) == (run["run"], "cancelled")
 
 
@@ -99,10 +93,10 @@ def test_a_run_that_waits_for_its_model_has_no_line_until_it_ends(model: Scripte
     write_program(tmp_path, PROGRAM.format(model=model.block))
     with running(tmp_path, "program") as daemon:
         assert daemon.symbi("chat", "helper", "-m", "Hello", "--wait", "1").returncode == 1
-        assert lines(daemon) == []
+        assert daemon.entries("run_ended") == []
         model.replies = [says("Hello.")]
-        until(lambda: lines(daemon), what="the end of the run")
-    (line,) = lines(daemon)
+        until(lambda: daemon.entries("run_ended"), what="the end of the run")
+    (line,) = daemon.entries("run_ended")
     assert (line["ended"], line["attempt"] > 1) == ("answered", True)
 
 
@@ -110,7 +104,7 @@ def test_the_line_is_readable_on_a_terminal(model: ScriptedModel, tmp_path: Path
     write_program(tmp_path, PROGRAM.format(model=model.block))
     with running(tmp_path, "program", "--log-format", "text") as daemon:
         assert daemon.symbi("chat", "helper", "-m", "I am okapi.").returncode == 0
-        until(lambda: "run_ended" in daemon.log.read_text(), what="the line")
+        daemon.until_logged("run_ended")
     (line,) = [line for line in daemon.log.read_text().splitlines() if "run_ended" in line]
     for part in (
         "agent=helper",

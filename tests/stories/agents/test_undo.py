@@ -232,8 +232,8 @@ def test_a_memory_that_is_not_declared_any_more_is_said_in_one_line(
 ) -> None:
     run = ran(daemon, model, inserts("Ada lives in Lyon."), appends("Name: Ada"))
     other = PROGRAM.format(model=model.block, store="records").replace("notes", "others")
-    write_program(tmp_path, other)
-    until(lambda: shown(daemon, "agent", "show", "helper")["memory"] == "others", what="the reload")
+    daemon.load(other)
+    assert shown(daemon, "agent", "show", "helper")["memory"] == "others"
     done = daemon.symbi("agent", "undo", run, "--yes")
     assert done.returncode == 0, done.stderr
     (line,) = done.stderr.splitlines()
@@ -242,8 +242,8 @@ def test_a_memory_that_is_not_declared_any_more_is_said_in_one_line(
         "more"
     )
     assert human(daemon) == ""
-    write_program(tmp_path, PROGRAM.format(model=model.block, store="markdown"))
-    until(lambda: shown(daemon, "agent", "show", "helper")["memory"] == "notes", what="the second reload")
+    daemon.load(PROGRAM.format(model=model.block, store="markdown"))
+    assert shown(daemon, "agent", "show", "helper")["memory"] == "notes"
     assert outcomes(undone(daemon, run)) == ["deleted", "unchanged"]
     assert undone(daemon, run)["notes"] == ["an item that the run stored was already taken back"]
 

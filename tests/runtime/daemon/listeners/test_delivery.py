@@ -312,7 +312,7 @@ def test_a_webhook_without_its_secret_is_not_there(daemon: Daemon, name: str) ->
     reasons = {row["webhook"]: row["reason"] for row in daemon.readyz().json()["not_mounted"]}
     assert "NOT_SET is not set" in reasons["missing"]
     assert "is blank" in reasons["blank"]
-    assert "NOT_SET is not set" in daemon.log.read_text()
+    daemon.until_logged("NOT_SET is not set")
 
 
 @pytest.mark.parametrize(

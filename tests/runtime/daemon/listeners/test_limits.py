@@ -67,6 +67,7 @@ def test_behind_a_proxy_that_was_not_named_nobody_is_locked_out_and_it_is_said_o
     with running(tmp_path, "program", SYMBIONT_ADDRESS_PER_MINUTE="3") as daemon:
         assert {forged(daemon, (FORWARDED, "203.0.113.9")) for _ in range(10)} == {401}
         assert signed(daemon, "1", (FORWARDED, "198.51.100.7")).status == 202
+        daemon.until_logged("--trusted-proxies 1")
         assert daemon.log.read_text().count("--trusted-proxies 1") == 1
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections.abc import Iterator
@@ -54,10 +53,6 @@ def scrape(daemon: Daemon) -> dict[tuple[str, ...], float]:
         for family in prometheus(answer.body.decode())
         for sample in family.samples
     }
-
-
-def lines(daemon: Daemon) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in daemon.log.read_text().splitlines() if line.startswith("{")]
 
 
 def counted(daemon: Daemon, webhook: str, since: dict[tuple[str, ...], float] | None = None) -> dict[str, float]:
@@ -145,7 +140,7 @@ def test_how_things_stand_is_asked_when_somebody_scrapes(daemon: Daemon) -> None
     assert now["symbiont_webhooks", "mounted"] >= 3
     assert now["symbiont_storage_up",] == now["symbiont_last_reload_successful",] == 1
     assert now["symbiont_connections",] >= 0
-    [waits] = [line for line in lines(daemon) if line["event"] == "agent_gone"]
+    [waits] = until(lambda: daemon.entries("agent_gone"))
     assert waits["delivery_id"] == delivery
 
 
@@ -156,7 +151,7 @@ def test_every_line_about_a_delivery_has_its_id_and_a_senders_own_id_is_only_sho
     delivery = answer.json()["delivery_id"]
 
     def said() -> list[dict[str, Any]]:
-        return [line for line in lines(daemon) if line.get("delivery_id") == delivery]
+        return [line for line in daemon.entries() if line.get("delivery_id") == delivery]
 
     until(lambda: said() and said()[-1]["event"] == "run_ended")
     came, begins, ended = said()
@@ -170,7 +165,7 @@ def test_every_line_about_a_delivery_has_its_id_and_a_senders_own_id_is_only_sho
 def test_not_even_debugging_shows_what_libraries_say_of_statements_and_values(daemon: Daemon) -> None:
     daemon.github(b'{"n":4}', "quiet")
     # Lines are written by a thread of their own, a moment after the answer.
-    loggers = until(lambda: {line["logger"] for line in lines(daemon) if line["level"] == "debug"})
+    loggers = until(lambda: {line["logger"] for line in daemon.entries() if line["level"] == "debug"})
     assert {name.partition(".")[0] for name in loggers} <= {"symbiont", "runtime"}
 
 
@@ -259,17 +254,17 @@ def test_while_the_database_is_away_everything_else_is_told(tmp_path: Path, post
 
 
 def test_a_reload_is_counted_and_takes_the_series_of_what_is_gone(tmp_path: Path) -> None:
-    file = write_program(tmp_path, PROGRAM)
+    write_program(tmp_path, PROGRAM)
     with running(tmp_path, "program") as daemon:
         assert daemon.github(b'{"n":1}', "a").status == 202
-        file.write_text("webhook {")
+        write_program(tmp_path, "webhook {")
         until(lambda: scrape(daemon)["symbiont_last_reload_successful",] == 0)
         now = scrape(daemon)
         assert now["symbiont_reloads_total", "refused"] == 1
         assert now["symbiont_generation",] == 1
-        file.write_text(PROGRAM.replace("opened {", "closed {"))
-        until(lambda: scrape(daemon)["symbiont_reloads_total", "loaded"] == 2)
+        daemon.load(PROGRAM.replace("opened {", "closed {"))
         now = scrape(daemon)
+        assert now["symbiont_reloads_total", "loaded"] == 2
         assert now["symbiont_generation",] == now["symbiont_reload_seconds_count",] == 2
         assert {name[2] for name in now if name[0] == "symbiont_deliveries_total"} == {
             *("github-events", "closed", "nobody", "unmounted", "made")

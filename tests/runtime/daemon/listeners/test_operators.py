@@ -85,7 +85,7 @@ class Serving:
         await response.prepare(request)
         for _ in range(5):
             await response.write(b"data: x\n\n")
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.3)
         return response
 
 
@@ -132,7 +132,7 @@ class Peer:
 @LONG
 @on_each_loop
 async def test_who_never_sends_a_whole_head_is_cut_off() -> None:
-    async with Serving.started(HttpLimits(head_seconds=0.3, idle_seconds=60)) as serving:
+    async with Serving.started(HttpLimits(head_seconds=1, idle_seconds=60)) as serving:
         for data in (b"", b"G", b"GET / HTTP/1.1\r\nX-Slow: "):
             first, later = await Peer.to(serving), await Peer.to(serving)
             first.writer.write(data)
@@ -187,7 +187,7 @@ async def test_who_does_not_read_its_answer_is_cut_off() -> None:
 
 @on_each_loop
 async def test_what_streams_may_take_its_time() -> None:
-    async with Serving.started(HttpLimits(head_seconds=0.1, idle_seconds=0.1)) as serving:
+    async with Serving.started(HttpLimits(head_seconds=1, idle_seconds=0.1)) as serving:
         peer = await Peer.to(serving)
         peer.writer.write(b"GET /stream HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         assert (await peer.rest()).count(b"data: x") == 5

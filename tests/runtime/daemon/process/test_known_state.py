@@ -50,7 +50,7 @@ def test_a_memory_that_is_red_is_a_warning_of_readyz_and_in_the_log(tmp_path: Pa
         assert daemon.readyz().status == 200
         assert checks(daemon)["memory notes"]["status"] == "RED"
         assert checks(daemon)["memory notes"]["text"] in said
-        assert '"event": "not_ready"' in daemon.log.read_text()
+        daemon.until_logged('"event": "not_ready"')
 
 
 def test_an_index_that_is_gone_is_rebuilt_and_a_memory_without_its_folder_is_red_until_a_person_decides(
@@ -62,7 +62,7 @@ def test_an_index_that_is_gone_is_rebuilt_and_a_memory_without_its_folder_is_red
         assert write(daemon, "kept") == 0
     shutil.rmtree(tmp_path / ".symbi/index")
     with running(tmp_path, "program") as daemon:
-        until(lambda: '"event": "index_built"' in daemon.log.read_text())
+        daemon.until_logged('"event": "index_built"')
         until(lambda: "1 entry" in checks(daemon)["index of notes"]["text"])
     folder.rename(tmp_path / "away")
     with running(tmp_path, "program") as daemon:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import base64
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -202,16 +201,15 @@ def test_no_secret_is_shown_or_kept_in_clear_whatever_goes_wrong(machine: Machin
         for name in ("env", "shown", "wrong"):
             told.run("webhook", "test", name, "--payload", "{}")
         machine.take_away()
-        before = daemon.readyz().json()["generation"]
-        daemon.process.send_signal(signal.SIGHUP)
-        until(lambda: daemon.readyz().json()["generation"] > before)
+        daemon.hang_up()
         assert len(daemon.readyz().json()["warnings"]) >= 5
         assert "rotated" not in deliver(told, machine, daemon)
         machine.write(f'webhook literal {{ path "/literal" secret "{marks.by_name["literal"]}')
         until(lambda: daemon.readyz().json()["last_error"])
         everything(told, daemon, machine)
-        machine.write(PROGRAM.format(literal=marks.new("literal-too")))
-        until(lambda: daemon.readyz().json()["last_error"] is None)
+        with daemon.reloading():
+            machine.write(PROGRAM.format(literal=marks.new("literal-too")))
+        assert daemon.readyz().json()["last_error"] is None
         everything(told, daemon, machine)
         daemon.kill()
     with running(machine.root, "program", "--log-format", log_format, wait=True, **machine.environ) as daemon:

@@ -52,13 +52,12 @@ def test_a_file_that_is_truncated_and_written_again_never_unmounts_what_it_decla
         looking = threading.Thread(target=look)
         looking.start()
         for turn in range(3):
-            with file.open("w") as handle:
+            with daemon.reloading(), file.open("w") as handle:
                 # Cut between two blocks: the rest compiles.
                 handle.write(GITHUB)
                 handle.flush()
                 time.sleep(0.6)
                 handle.write(SECOND + f"# {turn}\n")
-            until(lambda: daemon.readyz().json()["generation"] >= turn + 2)  # noqa: B023
         stop.set()
         looking.join()
     assert seen
@@ -72,12 +71,10 @@ def test_webhooks_that_a_reload_takes_away_are_named(tmp_path: Path) -> None:
         second.unlink()
         until(lambda: not mounted(daemon))
         assert daemon.readyz().json()["removed"] == ["second (/hooks/second)"]
-        until(lambda: "webhook_removed" in daemon.log.read_text())
-        lines = [json.loads(line) for line in daemon.log.read_text().splitlines() if line.startswith("{")]
-        (said,) = [line for line in lines if line["event"] == "webhook_removed"]
+        (said,) = until(lambda: daemon.entries("webhook_removed"))
         assert (said["level"], said["webhook"], said["path"]) == ("warning", "second", "/hooks/second")
-        write_program(tmp_path, GITHUB + "# changed\n")
-        until(lambda: daemon.readyz().json()["removed"] == [])
+        daemon.load(GITHUB + "# changed\n")
+        assert daemon.readyz().json()["removed"] == []
 
 
 @first_of("broken", ["webhook x {", None, ""], 2)
@@ -102,8 +99,8 @@ def test_a_restart_with_a_broken_program_serves_the_last_good_one(tmp_path: Path
         check = program_check(daemon)
         assert check["status"] == "RED"
         assert "the last valid one runs" in check["text"]
-        write_program(tmp_path)
-        until(lambda: not mounted(daemon) and not last_error(daemon))
+        daemon.load(GITHUB)
+        assert (mounted(daemon), last_error(daemon)) == (False, "")
         assert program_check(daemon)["status"] == "GREEN"
 
 
@@ -122,18 +119,18 @@ def test_the_kept_program_is_sealed_and_of_these_paths_only(tmp_path: Path) -> N
 
 
 def test_a_reload_that_was_asked_for_always_says_why_it_changed_nothing(tmp_path: Path) -> None:
-    file = write_program(tmp_path)
+    write_program(tmp_path)
     address = str(tmp_path / "notify")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(address)
         manager.settimeout(60)
         with running(tmp_path, "program", wait=True, NOTIFY_SOCKET=address) as daemon:
-            file.write_text("webhook x {")
-            until(lambda: last_error(daemon))
+            write_program(tmp_path, "webhook x {")
             refused = "reload_rejected"
-            assert daemon.log.read_text().count(refused) == 1
+            daemon.until_logged(refused)
             daemon.process.send_signal(signal.SIGHUP)
-            until(lambda: daemon.log.read_text().count(refused) == 2)
+            daemon.until_logged(refused, 2)
+            assert daemon.log.read_text().count(refused) == 2
             said = b""
             while b"the last program was refused" not in said:
                 said = manager.recv(4096)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import signal
 import time
 from pathlib import Path
 from urllib.parse import urlsplit
 from uuid import uuid4
 
 from tests.lanes import LONG
-from tests.runtime.daemon.running import GITHUB, Daemon, running, until, write_program
+from tests.runtime.daemon.running import GITHUB, Daemon, running, write_program
 from tests.runtime.secrets.openbao import ROOT_TOKEN, OpenBao, openbao
 from tests.signatures import sign
 
@@ -25,12 +24,6 @@ def post(daemon: Daemon, secret: str) -> int:
     return daemon.request("POST", "/hooks/github", b"{}", headers).status
 
 
-def hang_up(daemon: Daemon) -> None:
-    before = daemon.readyz().json()["generation"]
-    daemon.process.send_signal(signal.SIGHUP)
-    until(lambda: daemon.readyz().json()["generation"] > before)
-
-
 def test_a_vault_that_goes_away_takes_nothing_with_it(tmp_path: Path) -> None:
     write_program(tmp_path, GITHUB.replace("secret://env/GITHUB_SECRET", "vault://hooks/github#key"))
     with openbao(tmp_path) as server:
@@ -40,14 +33,14 @@ def test_a_vault_that_goes_away_takes_nothing_with_it(tmp_path: Path) -> None:
             assert [post(daemon, "first-secret"), post(daemon, "second-secret")] == [202, 401]
             put(server, "second-secret")
             assert post(daemon, "second-secret") == 401  # until a delivery needs it
-            hang_up(daemon)
+            daemon.hang_up()
             assert [post(daemon, "first-secret"), post(daemon, "second-secret")] == [401, 202]
             server.process.kill()
             server.process.wait()
-            hang_up(daemon)
+            daemon.hang_up()
             told = f"Vault at {server.address} cannot be reached; its last value is still used"
             assert daemon.readyz().json()["warnings"] == [told]
-            until(lambda: told in daemon.log.read_text(), what="the line in the log")
+            daemon.until_logged(told)
             assert post(daemon, "second-secret") == 202
     with running(tmp_path, "program", wait=True, **environ) as daemon:
         (missing,) = daemon.readyz().json()["not_mounted"]
@@ -55,6 +48,6 @@ def test_a_vault_that_goes_away_takes_nothing_with_it(tmp_path: Path) -> None:
         assert post(daemon, "second-secret") == 404
         with openbao(tmp_path, port=urlsplit(server.address).port) as back:
             put(back, "third-secret")
-            hang_up(daemon)
+            daemon.hang_up()
             assert daemon.readyz().json()["not_mounted"] == []
             assert post(daemon, "third-secret") == 202

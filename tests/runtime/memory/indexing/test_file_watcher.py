@@ -40,8 +40,10 @@ class Told:
         self.agents |= self._indexer.take_touched()
         return set(agents) <= self.agents
 
-    def forget(self) -> None:
-        self._indexer.take_touched()
+    async def forget(self) -> None:
+        """Forget what was told as soon as nothing more is told for a second."""
+        while self._indexer.take_touched():
+            await asyncio.sleep(1)
         self.agents.clear()
 
 
@@ -59,7 +61,7 @@ async def watched(indexer: Indexer, folder: Path) -> AsyncIterator[Told]:
 
     await until(listens)
     await asyncio.sleep(1)
-    told.forget()
+    await told.forget()
     yield told
     task.cancel()
     await asyncio.wait({task})
@@ -72,17 +74,17 @@ async def test_every_way_of_saving_a_file_is_noticed_with_whose_it_is(indexer: I
         (folder / "new/logs/2026-02-14.md").write_text("# Session Log: 2026-02-14\n")
         await until(lambda: told.has("new"))
         memory = folder / "marker/memory.md"
-        told.forget()
+        await told.forget()
         with memory.open("a") as handle:
             handle.write("- more\n")
         await until(lambda: told.has("marker"))
         await asyncio.sleep(1)
-        told.forget()
+        await told.forget()
         (folder / "marker/elsewhere.md").write_text("- one\n")
         (folder / "marker/elsewhere.md").rename(memory)
         await until(lambda: told.has("marker"))
         await asyncio.sleep(1)
-        told.forget()
+        await told.forget()
         memory.unlink()
         await until(lambda: told.has("marker"))
 
@@ -106,7 +108,7 @@ async def test_a_folder_that_is_replaced_is_watched_again(indexer: Indexer, tmp_
         (folder / "other").mkdir(parents=True)
         (folder / "other/memory.md").write_text("## Facts\n- one\n")
         await until(lambda: told.has("other"))
-        told.forget()
+        await told.forget()
 
         def writes_again() -> bool:
             (folder / "other/memory.md").write_text("## Facts\n- two\n")

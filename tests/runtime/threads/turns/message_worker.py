@@ -41,7 +41,7 @@ async def work(url: str, notes: Path, *, block: bool) -> None:
         if turn.text == "kill":
             await asyncio.sleep(0.2)
             os.kill(os.getpid(), signal.SIGKILL)
-        await asyncio.sleep(0.4)
+        await asyncio.sleep(1.5)
         await log.step("tool", {}, lambda: step("second"), key="second")
 
     database = await Database.open(url, KEY)

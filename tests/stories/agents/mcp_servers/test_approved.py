@@ -112,8 +112,8 @@ def test_a_server_is_used_after_it_was_approved_and_until_it_changes(tmp_path: P
         assert env.keys() <= {"PATH", "HOME", "LANG", "LC_CTYPE", "A_TOKEN"}
         assert env["A_TOKEN"] == "[secret]"
 
-        write_program(tmp_path, program(model, raw("serves", tmp_path / "elsewhere")))
-        until(lambda: state(daemon) == "changed", what="the change")
+        daemon.load(program(model, raw("serves", tmp_path / "elsewhere")))
+        assert state(daemon) == "changed"
         status, text = readiness(daemon)
         assert (status, f"→ {raw()[0]}" in text, "elsewhere" in text) == ("YELLOW", True, True)
         assert "no tool is called" in called(daemon, model, "raw_echo")["output"]
@@ -169,23 +169,20 @@ def test_a_reload_starts_a_server_again_only_if_what_was_approved_differs(tmp_pa
     def pid() -> int:
         return int(json.loads(called(daemon, model, "raw_pid")["output"])["text"])
 
-    def loaded(text: str) -> None:
-        before = json.loads(daemon.readyz().body)["generation"]
-        write_program(tmp_path, text)
-        until(lambda: json.loads(daemon.readyz().body)["generation"] > before, what="the reload")
-
     write_program(tmp_path, program(model, raw()))
     with running(tmp_path, "program", A_TOKEN=SECRET) as daemon:
         approve(daemon)
         first = pid()
-        loaded(program(model, raw(), settings="timeout 5m trust_hints true") + "agent other { memory notes }\n")
+        daemon.load(program(model, raw(), settings="timeout 5m trust_hints true") + "agent other { memory notes }\n")
         assert pid() == first
-        loaded(program(model, raw("serves", tmp_path / "calls")))
+        daemon.load(program(model, raw("serves", tmp_path / "calls")))
         approve(daemon)
         second = pid()
         assert second != first
         assert gone(first)
-        loaded(f'memory notes {{ path "notes" embedding hashing }}\n{model.block}agent helper {{ model scripted }}\n')
+        daemon.load(
+            f'memory notes {{ path "notes" embedding hashing }}\n{model.block}agent helper {{ model scripted }}\n'
+        )
         until(partial(gone, second), what="the end of the server")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +13,7 @@ import pytest
 from tests.lanes import LONG
 from tests.runtime.agents.scripted import ScriptedModel
 from tests.runtime.daemon.proxy import proxied
-from tests.runtime.daemon.running import Daemon, on_postgres, running, until, write_program
+from tests.runtime.daemon.running import Daemon, on_postgres, running, until
 from tests.stories.agents.mcp_servers.test_approved import state
 from tests.stories.agents.mcp_servers.test_comment import LEASED, Story, answer
 from tests.stories.disturbance import full, small_disk
@@ -54,13 +53,6 @@ def approved(story: Story, daemon: Daemon, approval: str) -> None:
     command(story, daemon, "agent", "approve", approval)
     until(lambda: story.run(daemon).get("ended") is not None, what="the end of the run")
     assert story.check(daemon, 1) == "ok"
-
-
-def load(story: Story, daemon: Daemon, text: str) -> None:
-    """Load another program."""
-    before = json.loads(daemon.readyz().body)["generation"]
-    write_program(story.root, text)
-    until(lambda: json.loads(daemon.readyz().body)["generation"] > before, what="the reload")
 
 
 def without_server(text: str) -> str:
@@ -134,7 +126,7 @@ def test_the_server_is_removed_from_the_program(tmp_path: Path, model: ScriptedM
     text = (tmp_path / "program" / "hooks.symbiont").read_text()
     with story.daemon() as daemon:
         approval = asked(story, daemon)
-        load(story, daemon, without_server(text))
+        daemon.load(without_server(text))
         assert state(daemon, "github") == ""
         command(story, daemon, "agent", "approve", approval)
         assert output(story, daemon)["status"] == "error"
@@ -146,9 +138,9 @@ def test_the_server_is_removed_from_the_program_and_comes_back(tmp_path: Path, m
     text = (tmp_path / "program" / "hooks.symbiont").read_text()
     with story.daemon() as daemon:
         approval = asked(story, daemon)
-        load(story, daemon, without_server(text))
+        daemon.load(without_server(text))
         assert state(daemon, "github") == ""
-        load(story, daemon, text)
+        daemon.load(text)
         until(lambda: state(daemon, "github") == "connected", what="the server")
         approved(story, daemon, approval)
 
@@ -172,11 +164,11 @@ def test_the_agent_is_disabled_in_the_program_and_comes_back(tmp_path: Path, mod
     text = (tmp_path / "program" / "hooks.symbiont").read_text()
     with story.daemon() as daemon:
         approval = asked(story, daemon)
-        load(story, daemon, text.replace("thread delivery", "thread delivery enabled false"))
+        daemon.load(text.replace("thread delivery", "thread delivery enabled false"))
         refused = daemon.symbi("agent", "approve", approval)
         assert (refused.returncode, "the agent reviewer is disabled" in refused.stderr) == (1, True)
         assert waiting(story, daemon) == approval
-        load(story, daemon, text)
+        daemon.load(text)
         approved(story, daemon, approval)
 
 

@@ -83,7 +83,7 @@ def test_what_a_running_daemon_loses_is_restored_or_can_be_saved_while_it_runs(t
         assert red(tmp_path) == {}  # which has looked, and stored them again
 
         removed(state, "master.key", "keys.db*")
-        until(lambda: '"check": "keys"' in daemon.log.read_text())
+        daemon.until_logged('"check": "keys"')
         found = red(tmp_path)
         assert "`symbi key export FILE` before the daemon stops" in found["keys"]
         assert "master.key is missing" in found["master key"]
@@ -171,7 +171,7 @@ def test_every_part_that_a_stopped_root_lost_is_refused_or_restored(
     removed(state, "last-program.sealed", "compacted.json", "daemon.json", "lock", "index")
     shutil.rmtree(root / "data")
     with running(root, "program", "--root", str(root), wait=True, **environ) as daemon:
-        until(lambda: "index_built" in daemon.log.read_text())
+        daemon.until_logged("index_built")
         assert (state / "last-program.sealed").exists()
         assert list(red(root, **environ)) == ["memory notes"]
         assert daemon.symbi("memory", "write", "reviewer", "more", **environ).returncode != 0
