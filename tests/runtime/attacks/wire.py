@@ -107,11 +107,22 @@ def swarmlet_headers(body: bytes, secret: bytes, at: str | None = None) -> dict[
     return {"t": when, "v1": mac}
 
 
-def tables(daemon: Daemon) -> dict[str, list[Any]]:
-    """Return every row of every table."""
+def tables(daemon: Daemon, user_id: str | None = None) -> dict[str, list[Any]]:
+    """Return every row of every table, or those of one user, without the columns that are stored some seconds later."""
+    found: dict[str, list[Any]] = {}
     with closing(sqlite3.connect(f"file:{daemon.root}/.symbi/symbiont.db?mode=ro", uri=True)) as database:
         names = [row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        return {name: database.execute(f"SELECT * FROM {name} ORDER BY 1").fetchall() for name in sorted(names)}
+        for name in sorted(names):
+            columns = [row[1] for row in database.execute(f"PRAGMA table_info({name})")]
+            if user_id is None or "user_id" in columns:
+                where = "" if user_id is None else "WHERE user_id = :user_id"
+                query = f"SELECT {', '.join(each for each in columns if each not in _LATER)} FROM {name} {where}"
+                found[name] = sorted(database.execute(query, {"user_id": user_id}).fetchall(), key=repr)
+    return found
+
+
+_LATER = ("accessed_at", "text_bytes", "used_at")
+"""Of users and of tokens."""
 
 
 def living(daemon: Daemon) -> int:

@@ -74,11 +74,11 @@ def symbi(*arguments: str, root: Path, input: str | None = None, **extra: str) -
     return forked.run(arguments, cwd=root, env=environment(**extra), input=input)
 
 
-def until(condition: Callable[[], Any], seconds: float = 60, what: str = "the condition") -> Any:
+def until(condition: Callable[[], Any], seconds: float = 60, what: str = "the condition", *, pause: float = 0.5) -> Any:
     """Return the first true value of `condition`; fail if it stays false for `seconds`.
 
-    It is asked again after 20 ms, and after a fifth of the time that it has been false for: many conditions start a
-    command.
+    It is asked again after 20 ms, and after a fifth of the time that it has been false for, at most `pause` seconds:
+    many conditions start a command.
     """
     begin = time.monotonic()
     while True:
@@ -87,7 +87,7 @@ def until(condition: Callable[[], Any], seconds: float = 60, what: str = "the co
             return value
         waited = time.monotonic() - begin
         assert waited < seconds, f"{what} did not come true in {seconds} s"
-        time.sleep(max(0.02, min(waited / 5, 0.5)))
+        time.sleep(max(0.02, min(waited / 5, pause)))
 
 
 @dataclass

@@ -92,7 +92,7 @@ def killed(root: Path, *command: str) -> None:
         before = contents(root)
         commanded = threading.Thread(target=daemon.symbi, args=command)
         commanded.start()
-        until(lambda: contents(root) != before, what="the first change")
+        until(lambda: contents(root) != before, what="the first change", pause=0)
         daemon.kill()
         commanded.join()
 

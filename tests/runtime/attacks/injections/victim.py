@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tests.runtime.attacks.wire import github_headers, operate
+from tests.runtime.attacks.wire import github_headers, operate, tables
 from tests.runtime.daemon.running import SECRET, Daemon
 from tests.runtime.daemon.v1 import ask, make_token, make_webhook
 
@@ -123,21 +121,11 @@ class Victim:
 
     def foreign(self) -> Mapping[str, Any]:
         """Return everything that no agent may change: what the other user has, and who may do what."""
-        with closing(sqlite3.connect(f"file:{self.daemon.root}/.symbi/symbiont.db?mode=ro", uri=True)) as database:
-            names = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-            found: dict[str, Any] = {}
-            # The bytes of texts are counted up to a second later: only the other columns of that table are compared.
-            for name in sorted({*names} - {"tokens", "user_storage"}):
-                if "user_id" in [row[1] for row in database.execute(f"PRAGMA table_info({name})")]:
-                    query = f"SELECT * FROM {name} WHERE user_id = ? ORDER BY 1, 2"
-                    found[name] = database.execute(query, [self.known["ID"]]).fetchall()
-            query = "SELECT total(table_count), total(table_bytes), total(kv_bytes) FROM user_storage WHERE user_id = ?"
-            found["storage"] = database.execute(query, [self.known["ID"]]).fetchall()
-            for name in ("agent_settings", "secrets", "users", "webhooks"):
-                found[f"all {name}"] = database.execute(f"SELECT * FROM {name} ORDER BY 1, 2").fetchall()
-            query = "SELECT id, user_id, scopes, revoked_at FROM tokens ORDER BY 1"
-            found["all tokens"] = database.execute(query).fetchall()
-        return found
+        everything = tables(self.daemon)
+        common = {
+            f"all {name}": everything[name] for name in ("agent_settings", "secrets", "tokens", "users", "webhooks")
+        }
+        return tables(self.daemon, self.known["ID"]) | common
 
 
 def make_victim(daemon: Daemon) -> Victim:

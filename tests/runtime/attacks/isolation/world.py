@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import sqlite3
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
@@ -16,7 +14,7 @@ from runtime.api.rest.endpoints import Endpoint
 from runtime.identity.caller import SCOPES, Scope
 from runtime.tools import TOOLS
 from tests.runtime.agents.scripted import ScriptedModel
-from tests.runtime.attacks.wire import operate
+from tests.runtime.attacks.wire import operate, tables
 from tests.runtime.daemon.running import Answer, Daemon, until
 from tests.runtime.daemon.v1 import ask, make_webhook
 
@@ -108,14 +106,7 @@ class World:
 
     def fingerprint(self) -> Mapping[str, Any]:
         """Return everything that the first user has, to be compared."""
-        with closing(sqlite3.connect(f"file:{self.daemon.root}/.symbi/symbiont.db?mode=ro", uri=True)) as database:
-            names = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-            found: dict[str, Any] = {}
-            # The time of the last use of a token is stored later.
-            for name in sorted({*names} - {"tokens"}):
-                if any(row[1] == "user_id" for row in database.execute(f"PRAGMA table_info({name})")):
-                    query = f"SELECT * FROM {name} WHERE user_id = ? ORDER BY 1, 2"
-                    found[name] = database.execute(query, [self.user_id]).fetchall()
+        found = tables(self.daemon, self.user_id)
         found["files"] = sorted(
             line
             for file in self.daemon.root.rglob("*.md")

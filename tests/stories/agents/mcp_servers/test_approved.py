@@ -179,7 +179,7 @@ def test_a_reload_starts_a_server_again_only_if_what_was_approved_differs(tmp_pa
         approve(daemon)
         second = pid()
         assert second != first
-        assert gone(first)
+        until(partial(gone, first), what="the end of the first server")
         daemon.load(
             f'memory notes {{ path "notes" embedding hashing }}\n{model.block}agent helper {{ model scripted }}\n'
         )

@@ -19,7 +19,6 @@ from tests.stories.agents.mcp_servers.test_comment import HELD, Story, answer
 from tests.stories.agents.mcp_servers.test_waiting_call import (
     asked_by_ada,
     command,
-    load,
     output,
     waiting,
     without_server,
@@ -60,7 +59,7 @@ def test_its_server_is_removed_from_the_program(tmp_path: Path, model: ScriptedM
     with story.daemon() as daemon:
         story.approve_server(daemon)
         process = story.hold(daemon, 1, when)
-        load(story, daemon, without_server((tmp_path / "program" / "hooks.symbiont").read_text()))
+        daemon.load(without_server((tmp_path / "program" / "hooks.symbiont").read_text()))
         assert not gone(process)
         ends_unknown(story, daemon, process, written)
         until(partial(gone, process), what="the end of the server")

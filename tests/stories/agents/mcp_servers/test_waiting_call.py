@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -188,8 +189,9 @@ def test_the_budget_is_used_up_when_a_person_approves(tmp_path: Path, model: Scr
 
 def test_the_deadline_passes_while_no_daemon_runs(tmp_path: Path, model: ScriptedModel) -> None:
     story = Story(tmp_path, model, {"SYMBIONT_CONFIRM_TIMEOUT": "60s"})
-    with story.daemon(SYMBIONT_CONFIRM_TIMEOUT="2s") as daemon:
+    with story.daemon(SYMBIONT_CONFIRM_TIMEOUT="10s") as daemon:
         approval = asked(story, daemon)
+    time.sleep(10)
     with story.daemon() as daemon:
         found = output(story, daemon)
         assert (found["status"], "obody" in found["text"]) == ("error", True)
