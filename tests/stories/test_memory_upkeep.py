@@ -165,8 +165,12 @@ def test_an_index_that_is_damaged_or_gone_is_made_again(tmp_path: Path, damage: 
     with running(tmp_path, "program") as daemon:
         assert len(search(daemon, "step 7")) == 10
         until(lambda: indexed(daemon).startswith(f"{count} entries"))
-        said = daemon.log.read_text()[before:]
-        assert damage == "deleted" or '"logger": "symbiont.index"' in said or '"logger": "symbiont.memory"' in said
+
+        def said() -> bool:
+            text = daemon.log.read_text()[before:]
+            return any(f'"logger": "symbiont.{each}"' in text for each in ("index", "memory"))
+
+        assert damage == "deleted" or until(said, what="what was said of it")
         if damage == "a folder":
             assert check(daemon, "index of notes")["status"] == "YELLOW"
 

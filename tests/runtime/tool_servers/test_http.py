@@ -133,8 +133,8 @@ async def test_an_answer_that_cannot_be_read_ends_its_call(
 async def test_a_server_that_hangs_ends_a_call_in_time(tmp_path: Path, raw: RawService) -> None:
     async with connection(service(tmp_path, raw.url)) as opened:
         await opened.call("echo", {}, 60)
-        with pytest.raises(CallUncertain, match=r"within 0\.2 seconds"):
-            await opened.call("hang", {}, 0.2)
+        with pytest.raises(CallUncertain, match="within 1 second"):
+            await opened.call("hang", {}, 1)
         assert (await opened.call("echo", {}, 60)).text == "xxxx"
 
 

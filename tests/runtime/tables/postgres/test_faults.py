@@ -64,7 +64,7 @@ async def test_a_statement_that_does_not_answer_a_cancel_loses_its_connection(
     began = time.monotonic()
     with pytest.raises(SymbiontError, match="cancelled"):
         await opened.run(opened.eve, "SELECT 1")
-    assert time.monotonic() - began < 4
+    assert time.monotonic() - began < 30
     name = await opened.name(opened.eve)
     alive = "SELECT 1 FROM pg_stat_activity WHERE usename = $1 AND query LIKE '%pg_sleep%'"
     await eventually(lambda: _none(place, alive, name))

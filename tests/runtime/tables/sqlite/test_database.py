@@ -243,7 +243,7 @@ async def test_a_statement_that_takes_too_long_is_ended_and_the_loop_runs_meanwh
         longest = max(longest, time.monotonic() - before)
     with pytest.raises(StatementError, match="took longer than 5 seconds"):
         await slow
-    assert 4.5 < time.monotonic() - began < 9
+    assert 4.5 < time.monotonic() - began < 30
     assert longest < 2
     assert await sql.value("SELECT count(*) AS n FROM notes") == 0
 
