@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
@@ -17,20 +16,13 @@ from runtime.memory.indexing.progress import Progress
 
 def events(chunks: list[bytes]) -> list[tuple[str, Any]]:
     """Return the name and data of each event, without comments."""
-    found = []
-    for event in b"".join(chunks).decode().split("\n\n"):
-        lines = dict(line.split(": ", 1) for line in event.splitlines() if not line.startswith(":"))
-        if lines:
-            found.append((lines["event"], json.loads(lines["data"])))
-    return found
-
-
-async def collected(stream: AsyncGenerator[bytes]) -> list[bytes]:
-    return [chunk async for chunk in stream]
+    texts = [text.splitlines() for text in b"".join(chunks).decode().split("\n\n")]
+    fields = [dict(line.split(": ", 1) for line in lines if not line.startswith(":")) for lines in texts]
+    return [(each["event"], json.loads(each["data"])) for each in fields if each]
 
 
 async def test_the_newest_progress_is_sent_and_then_the_result() -> None:
-    first, chunks = asyncio.Event(), list[bytes]()
+    first = asyncio.Event()
 
     async def call(progress: Progress) -> Any:
         for number in range(50):
@@ -39,10 +31,10 @@ async def test_the_newest_progress_is_sent_and_then_the_result() -> None:
         progress("embedding", 1, 2)
         return {"done": "ä\n"}
 
-    async for chunk in progress_events(call):
-        chunks.append(chunk)
-        if b"reading" in chunk:
-            first.set()
+    stream = progress_events(call)
+    chunks = [await anext(stream), await anext(stream)]
+    first.set()
+    chunks += [chunk async for chunk in stream]
     assert chunks[0] == HEARTBEAT
     assert events(chunks) == [
         ("progress", {"what": "reading", "done": 49, "total": 50}),
@@ -55,7 +47,7 @@ async def test_a_call_without_progress_is_its_result() -> None:
     async def call(_progress: Progress) -> Any:
         return 1
 
-    assert await collected(progress_events(call)) == [HEARTBEAT, b"event: result\ndata: 1\n\n"]
+    assert [chunk async for chunk in progress_events(call)] == [HEARTBEAT, b"event: result\ndata: 1\n\n"]
 
 
 async def test_a_call_that_fails_at_once_raises_before_anything_is_sent() -> None:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
@@ -261,6 +261,14 @@ def running(
     finally:
         if process.poll() is None:
             daemon.kill()
+
+
+def contents(folder: Path) -> Iterator[tuple[Path, bytes]]:
+    """Yield the files below a folder of a running daemon with their contents, without those that end meanwhile."""
+    for file in folder.rglob("*"):
+        with suppress(FileNotFoundError):
+            if file.is_file():
+                yield file, file.read_bytes()
 
 
 def write_program(root: Path, text: str = GITHUB, name: str = "hooks.symbiont") -> Path:

@@ -18,7 +18,7 @@ import pytest
 
 from tests.lanes import first_of
 from tests.runtime.daemon import forked
-from tests.runtime.daemon.running import Daemon, environment, running, symbi, until
+from tests.runtime.daemon.running import Daemon, contents, environment, running, symbi, until
 from tests.runtime.secrets.vault_server import Answer, scripted
 from tests.signatures import sign
 
@@ -127,10 +127,9 @@ class Machine:
 
     def files(self) -> Iterator[tuple[str, bytes]]:
         """Return the content of the root, without the program and the key file that the test put there."""
-        for file in self.root.rglob("*"):
-            own = file == self.key or file.parent.name == "program"
-            if file.is_file() and not own:
-                yield str(file.relative_to(self.root)), file.read_bytes()
+        for file, content in contents(self.root):
+            if file != self.key and file.parent.name != "program":
+                yield str(file.relative_to(self.root)), content
 
 
 @pytest.fixture

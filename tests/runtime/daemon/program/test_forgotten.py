@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.lanes import LONG
 from tests.runtime.cli.memory.test_commands import good
-from tests.runtime.daemon.running import Daemon, running, symbi, until, write_program
+from tests.runtime.daemon.running import Daemon, contents, running, symbi, until, write_program
 
 PROGRAM = """\
 memory notes {
@@ -33,12 +33,8 @@ agent clerk { memory ledger }
 def left(root: Path, *words: str) -> list[str]:
     """Return the words that occur in a file below the root, also as the index spells them."""
     found: set[str] = set()
-    for path in root.rglob("*"):
-        try:
-            held = path.read_bytes().lower() if path.is_file() else b""
-        except FileNotFoundError:
-            continue
-        found |= {word for word in words if word.encode() in held}
+    for _, content in contents(root):
+        found |= {word for word in words if word.encode() in content.lower()}
     return sorted(found)
 
 

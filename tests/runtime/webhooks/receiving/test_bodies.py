@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.runtime.daemon.running import Answer, Daemon, running, until
+from tests.runtime.daemon.running import Answer, Daemon, contents, running, until
 from tests.signatures import sign
 
 TOKEN = "tok-4f7a/e+1"
@@ -225,7 +225,7 @@ def test_a_token_in_the_url_appears_nowhere(daemon: Daemon) -> None:
     )
     said += [daemon.symbi(*command).stdout.encode() for command in commands]
     said.append(daemon.request("GET", "/metrics", to="admin").body)
-    said += [file.read_bytes() for file in daemon.root.rglob("*") if file.is_file() and file.suffix != ".symbiont"]
+    said += [content for file, content in contents(daemon.root) if file.suffix != ".symbiont"]
     assert len(said) > 15
     for text in (TOKEN, IN_URL, wrong):
         assert not [each[:200] for each in said if text.encode() in each]
