@@ -53,26 +53,26 @@ class Service(NamedTuple):
     secrets: Mapping[str, str]
 
 
-def error_of(error: Exception, asked: Service) -> SymbiontError:
+def error_of(error: Exception, service: Service) -> SymbiontError:
     """Return the error for a failed question."""
     status = getattr(error, "status_code", None)
-    said = _explanation(error, asked)
+    reason = _explanation(error, service)
     # The explanation of a key that is not accepted may contain a part of it.
-    detail = "" if isinstance(error, ModelAuthenticationError) else said
+    detail = "" if isinstance(error, ModelAuthenticationError) else reason
     if exceeds_window(detail, status) or (status != 429 and isinstance(error, ModelContextWindowExceededError)):
-        message = f"the request is larger than the window of {asked.model} at {asked.host}"
+        message = f"the request is larger than the window of {service.model} at {service.host}"
         return WindowExceeded(f"{message}: {detail}" if detail else message)
-    answered = f"{asked.host} answered {status}" if status else f"{asked.host} answered with an error"
-    answered = f"{answered}: {detail}" if detail else answered
-    return _temporary_error(error, asked, status, answered) or _permanent_error(error, asked, answered, detail, said)
+    answer = f"{service.host} answered {status}" if status else f"{service.host} answered with an error"
+    answer = f"{answer}: {detail}" if detail else answer
+    return _temporary_error(error, service, status, answer) or _permanent_error(error, service, answer, detail, reason)
 
 
-def malformed_in(error: Exception, asked: Service) -> Reply | None:
+def malformed_in(error: Exception, service: Service) -> Reply | None:
     """Return the reply that a failed question had all the same, because the model wrote no valid calls."""
-    return malformed_reply(getattr(error, "body", None), _explanation(error, asked))
+    return malformed_reply(getattr(error, "body", None), _explanation(error, service))
 
 
-def refusal_in(response: ModelResponse, asked: Service) -> RequestRefused | None:
+def refusal_in(response: ModelResponse, service: Service) -> RequestRefused | None:
     """Return the error for an answer that says that its request is refused, and that every later one with the same
     messages is."""
     details = response.provider_details or {}
@@ -89,63 +89,63 @@ def refusal_in(response: ModelResponse, asked: Service) -> RequestRefused | None
             words = text or "a guardrail"
         case _:
             return None
-    refusal = RequestRefused(f"{asked.host} refuses what the request says: {one_line(str(words), asked.secrets)}")
+    refusal = RequestRefused(f"{service.host} refuses what the request says: {one_line(str(words), service.secrets)}")
     refusal.maybe_done = True
     return refusal
 
 
-def _temporary_error(error: Exception, asked: Service, status: object, answered: str) -> ModelUnavailable | None:
+def _temporary_error(error: Exception, service: Service, status: object, answer: str) -> ModelUnavailable | None:
     """Return the error if the same question may be answered later."""
     if isinstance(error, ModelRequestTimeout | ModelTimeoutError):
         return unavailable(
-            asked, f"{asked.host} did not answer within {format_duration(asked.seconds)}", maybe_done=True
+            service, f"{service.host} did not answer within {format_duration(service.seconds)}", maybe_done=True
         )
     if isinstance(error, ModelConnectionError) and not _is_caused_by(error, TooLarge, CompressedAnswer):
         if error.phase == "connect":
-            return unavailable(asked, f"{asked.host} cannot be reached", hint="check that it is running")
-        return unavailable(asked, f"{asked.host} closed the connection", maybe_done=True)
-    if type(error) is ModelAPIError and asked.row in _LENGTH_UNCHECKED:
-        return unavailable(asked, f"{asked.host} sent an incomplete answer", maybe_done=True)
+            return unavailable(service, f"{service.host} cannot be reached", hint="check that it is running")
+        return unavailable(service, f"{service.host} closed the connection", maybe_done=True)
+    if type(error) is ModelAPIError and service.row in _LENGTH_UNCHECKED:
+        return unavailable(service, f"{service.host} sent an incomplete answer", maybe_done=True)
     if isinstance(error, _PASSING) or (isinstance(status, int) and may_pass(status)):
-        return unavailable(asked, answered, retry_after=getattr(error, "retry_after", None))
+        return unavailable(service, answer, retry_after=getattr(error, "retry_after", None))
     return None
 
 
-def _permanent_error(error: Exception, asked: Service, answered: str, detail: str, said: str) -> ModelRefused:
+def _permanent_error(error: Exception, service: Service, answer: str, detail: str, reason: str) -> ModelRefused:
     """Return the error that a person must correct, or that is about what this request says."""
     status = getattr(error, "status_code", None)
     if _is_caused_by(error, CompressedAnswer):
-        return _refusal(asked, f"{asked.host} sent a compressed answer, which was not requested", "check the URL")
+        return _refusal(service, f"{service.host} sent a compressed answer, which was not requested", "check the URL")
     if _is_caused_by(error, TooLarge):
-        return _refusal(asked, f"{asked.host} answered more than {LARGEST_ANSWER} bytes", "check the URL")
-    kind = kind_of(status, detail, said, no_model=isinstance(error, ModelNotFoundError))
-    if issubclass(kind, RequestRefused) and is_moderated(said):
-        return kind(f"{asked.host} refuses what the request says: {said}")
+        return _refusal(service, f"{service.host} answered more than {LARGEST_ANSWER} bytes", "check the URL")
+    kind = kind_of(status, detail, reason, no_model=isinstance(error, ModelNotFoundError))
+    if issubclass(kind, RequestRefused) and is_moderated(reason):
+        return kind(f"{service.host} refuses what the request says: {reason}")
     match error:
         case ModelAuthenticationError():
-            message = f"{asked.host} does not accept the key of the model {asked.row}"
+            message = f"{service.host} does not accept the key of the model {service.row}"
             message = f"{message} (it answered {status})" if status else message
-            return AccessRefused(message, hint=f"check that the key is valid and may use {asked.model}")
+            return AccessRefused(message, hint=f"check that the key is valid and may use {service.model}")
         case ModelNotFoundError():
-            return NoSuchModel(f"{asked.host} has no model {asked.model}", hint="check `model` and `url`")
+            return NoSuchModel(f"{service.host} has no model {service.model}", hint="check `model` and `url`")
         case ModelQuotaExceededError():
-            return _refusal(asked, answered, "the account's quota is used up", AccessRefused)
+            return _refusal(service, answer, "the account's quota is used up", AccessRefused)
         case ModelHTTPError():
-            return _refusal(asked, answered, error.hint, kind)
-    return not_text(asked)
+            return _refusal(service, answer, error.hint, kind)
+    return not_text(service)
 
 
-def not_text(asked: Service) -> ModelRefused:
+def not_text(service: Service) -> ModelRefused:
     """Return the error for an answer that is no reply."""
     refusal = ModelRefused(
-        f"the model {asked.row} got an answer from {asked.host} that is not text", hint="check the URL"
+        f"the model {service.row} got an answer from {service.host} that is not text", hint="check the URL"
     )
     refusal.maybe_done = True
     return refusal
 
 
 def unavailable(
-    asked: Service,
+    service: Service,
     reason: str,
     *,
     hint: str | None = None,
@@ -153,13 +153,13 @@ def unavailable(
     maybe_done: bool = False,
 ) -> ModelUnavailable:
     """Return the error for a question that may be answered later."""
-    error = ModelUnavailable(f"the model {asked.row} is unavailable: {reason}", hint=hint, retry_after=retry_after)
+    error = ModelUnavailable(f"the model {service.row} is unavailable: {reason}", hint=hint, retry_after=retry_after)
     error.maybe_done = maybe_done
     return error
 
 
-def _refusal(asked: Service, reason: str, hint: str | None, kind: type[ModelRefused] = ModelRefused) -> ModelRefused:
-    return kind(f"the model {asked.row} is refused: {reason}", hint=hint)
+def _refusal(service: Service, reason: str, hint: str | None, kind: type[ModelRefused] = ModelRefused) -> ModelRefused:
+    return kind(f"the model {service.row} is refused: {reason}", hint=hint)
 
 
 def _is_caused_by(error: BaseException, *kinds: type[Exception]) -> bool:
@@ -172,7 +172,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def _explanation(error: Exception, asked: Service) -> str:
+def _explanation(error: Exception, service: Service) -> str:
     """Return the provider's own explanation in one line, without secrets; empty for a key that it does not know."""
     body: Any = getattr(error, "body", None)
     if getattr(error, "status_code", None) == 401 or body is None:
@@ -182,7 +182,7 @@ def _explanation(error: Exception, asked: Service) -> str:
             body = msgspec.json.decode(body)
         except (ValueError, RecursionError):
             return ""
-    return explanation(_lower(body), asked.secrets)
+    return explanation(_lower(body), service.secrets)
 
 
 def _lower(body: Any) -> Any:

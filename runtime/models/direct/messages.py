@@ -43,19 +43,19 @@ _OF_PROVIDERS: Final[Mapping[str, Finish]] = {
 def messages_of(request: Request, service: str) -> list[ModelMessage]:
     """Return the messages; those between two of the model are one request. `service`: see `reply_of`."""
     names = {call.id: call.name for message in request.messages for call in message.calls}
-    told: list[ModelMessage] = []
+    messages: list[ModelMessage] = []
     waiting: list[ModelRequestPart] = []
     for message in request.messages:
         if message.role == "assistant":
             if waiting:
-                told.append(ModelRequest(parts=waiting))
+                messages.append(ModelRequest(parts=waiting))
                 waiting = []
-            told.append(ModelResponse(parts=_response_parts(message, service)))
+            messages.append(ModelResponse(parts=_response_parts(message, service)))
         else:
             waiting.append(_request_part(message, names))
     if waiting:
-        told.append(ModelRequest(parts=waiting))
-    return told
+        messages.append(ModelRequest(parts=waiting))
+    return messages
 
 
 def _request_part(message: Message, names: Mapping[str, str]) -> ModelRequestPart:

@@ -103,26 +103,26 @@ class DirectModel(WatchedModel):
 
     def _outcome(self, response: ModelResponse, *, streamed: bool) -> Reply | SymbiontError:
         """Return the reply of an answer, or the error for one that has none."""
-        asked, reason = self._service(), reason_of(response)
+        service, reason = self._service(), reason_of(response)
         if reason is None and streamed:
-            return unavailable(asked, f"{self._host} ended its answer before it was complete", maybe_done=True)
+            return unavailable(service, f"{self._host} ended its answer before it was complete", maybe_done=True)
         if reason is None and not response.parts:
-            return not_text(asked)
+            return not_text(service)
         self._reachability.note(None)
         try:
-            return refusal_in(response, asked) or reply_of(response, self._identity)
+            return refusal_in(response, service) or reply_of(response, self._identity)
         except NotAnswered:
-            return unavailable(asked, f"{self._host} ended its answer with an error: {reason}", maybe_done=True)
+            return unavailable(service, f"{self._host} ended its answer with an error: {reason}", maybe_done=True)
 
     def _failure_outcome(self, error: Exception) -> Reply | SymbiontError:
         """Return the reply that a failed question has all the same, else the error for it."""
-        asked = self._service()
-        if (reply := malformed_in(error, asked)) is not None:
+        service = self._service()
+        if (reply := malformed_in(error, service)) is not None:
             self._reachability.note(None)
             return reply
         if isinstance(error, UserError):
             return ModelRefused(f"{self._host} cannot be asked this by the model {self.name}", hint="try another model")
-        failure = error_of(error, asked)
+        failure = error_of(error, service)
         if isinstance(failure, ModelUnavailable) and getattr(error, "status_code", None) is None:
             self._reachability.note(Problem.of(failure))
         return failure
