@@ -104,9 +104,9 @@ class CountedModel:
     async def _assumed_window(self) -> Window:
         if isinstance(self._window, int):
             return Window(self._window, "program")
-        said = await self.model.window()
-        if said is not None:
-            return said
+        stated = await self.model.window()
+        if stated is not None:
+            return stated
         known = await published_window(self.model.name, self._url, self.model.model)
         return Window(DEFAULT_WINDOW, "default") if known is None else Window(known, "known")
 

@@ -178,14 +178,14 @@ def _messages(messages: tuple[Message, ...]) -> list[dict[str, Any]]:
 
 
 def _message(message: Message, names: Mapping[str, str]) -> dict[str, Any]:
-    told: dict[str, Any] = {"role": message.role, "content": message.text}
+    fields: dict[str, Any] = {"role": message.role, "content": message.text}
     if message.role == "tool":
-        told["tool_name"] = names.get(message.call_id or "", "")
+        fields["tool_name"] = names.get(message.call_id or "", "")
     if message.calls:
-        told["tool_calls"] = [
+        fields["tool_calls"] = [
             {"function": {"name": call.name, "arguments": arguments_of(call)}} for call in message.calls
         ]
-    return told
+    return fields
 
 
 class _ReplyReader:

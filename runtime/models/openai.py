@@ -220,12 +220,12 @@ class OpenAIModel(RemoteModel):
         assert isinstance(reader, ChatReader)
         if "reasoning_content" in reader.returned:
             self._reasoning_models.add(self.model)
-        said = [{"call": call.extra} if call.extra else {} for call in reply.calls]
-        if said and (reader.returned or reply.reasoning):
-            said[0] = {**said[0], "message": reader.returned}
+        extras = [{"call": call.extra} if call.extra else {} for call in reply.calls]
+        if extras and (reader.returned or reply.reasoning):
+            extras[0] = {**extras[0], "message": reader.returned}
         calls = [
             structs.replace(call, extra={"service": self._identity, **extra} if extra else {})
-            for call, extra in zip(reply.calls, said, strict=True)
+            for call, extra in zip(reply.calls, extras, strict=True)
         ]
         return structs.replace(reply, calls=tuple(calls))
 

@@ -36,14 +36,14 @@ def message_json(
 ) -> dict[str, Any]:
     """Return a message of a request to `service`. `extra`: it gets back what it said of calls and of their reply.
     `reasoning`: True if calls must have `reasoning_content`, False if they must not; None: if their reply had it."""
-    told: dict[str, Any] = {"role": message.role, "content": message.text}
+    fields: dict[str, Any] = {"role": message.role, "content": message.text}
     if message.role == "tool":
-        told["tool_call_id"] = message.call_id or ""
+        fields["tool_call_id"] = message.call_id or ""
     if message.calls:
         own = [call.extra if call.extra.get("service") == service else {} for call in message.calls]
         returned = own[0].get("message", {})
-        told["content"] = message.text or None
-        told["tool_calls"] = [
+        fields["content"] = message.text or None
+        fields["tool_calls"] = [
             {
                 **(given.get("call", {}) if extra else {}),
                 "id": call.id,
@@ -54,17 +54,17 @@ def message_json(
             for call, given in zip(message.calls, own, strict=True)
         ]
         if extra:
-            told |= {name: value for name, value in returned.items() if name != _REASONING[0]}
+            fields |= {name: value for name, value in returned.items() if name != _REASONING[0]}
         if reasoning or (reasoning is None and _REASONING[0] in returned):
             # Of calls in other runs nothing is sent back, but some services refuse those without the field.
-            told[_REASONING[0]] = (message.reasoning if own[0] else "") or " "
-    return told
+            fields[_REASONING[0]] = (message.reasoning if own[0] else "") or " "
+    return fields
 
 
 def tool_json(tool: ToolSchema) -> dict[str, Any]:
     """Return a tool that is offered, also in the form of Ollama."""
-    told = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
-    return {"type": "function", "function": told}
+    fields = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
+    return {"type": "function", "function": fields}
 
 
 def response_format(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -73,8 +73,8 @@ def response_format(schema: Mapping[str, Any]) -> dict[str, Any]:
     OpenAI itself holds a model to a schema only if it is strict, and refuses a strict one with a property that is not
     required (https://platform.openai.com/docs/guides/structured-outputs).
     """
-    told = {"name": "reply", "schema": dict(schema), "strict": _is_strict(schema)}
-    return {"type": "json_schema", "json_schema": told}
+    fields = {"name": "reply", "schema": dict(schema), "strict": _is_strict(schema)}
+    return {"type": "json_schema", "json_schema": fields}
 
 
 def _is_strict(schema: Any) -> bool:
@@ -238,12 +238,12 @@ def _number(value: Any) -> int | None:
     return value if isinstance(value, int) else None
 
 
-def _usage(told: Mapping[str, Any]) -> Usage:
-    details = told.get("prompt_tokens_details")
+def _usage(usage: Mapping[str, Any]) -> Usage:
+    details = usage.get("prompt_tokens_details")
     cached = details.get("cached_tokens") if isinstance(details, dict) else None
     return Usage(
-        tokens_in=count(told.get("prompt_tokens")),
-        tokens_out=count(told.get("completion_tokens")),
+        tokens_in=count(usage.get("prompt_tokens")),
+        tokens_out=count(usage.get("completion_tokens")),
         # DeepSeek has a field of its own.
-        cached=count(cached if cached is not None else told.get("prompt_cache_hit_tokens")),
+        cached=count(cached if cached is not None else usage.get("prompt_cache_hit_tokens")),
     )

@@ -247,12 +247,12 @@ class RemoteModel(WatchedModel):
 
     def _refusal(self, failure: CallFailed, sent: Mapping[str, Any]) -> ModelRefused:
         message, hint, no_model = self._service_refusal(failure)
-        said = explanation(failure.answer, self._address()[1])
-        kind = kind_of(failure.status, failure.detail, said, no_model=no_model)
+        reason = explanation(failure.answer, self._address()[1])
+        kind = kind_of(failure.status, failure.detail, reason, no_model=no_model)
         if "tools" in sent and _TOOLS.search(failure.detail):
             kind, hint = ModelRefused, "write `tool_calling json` in the agent's block"
-        elif issubclass(kind, RequestRefused) and is_moderated(said):
-            message, hint = f"{self._host} refuses what the request says: {said}", None
+        elif issubclass(kind, RequestRefused) and is_moderated(reason):
+            message, hint = f"{self._host} refuses what the request says: {reason}", None
         refusal = kind(message, hint=hint)
         refusal.maybe_done = failure.maybe_done
         return refusal

@@ -66,14 +66,14 @@ class PartialReply:
         text = self._fitting(arguments if isinstance(arguments, str) else _json(arguments))
         place = self._place(index, call_id, name, text)
         if place == len(self._calls):
-            again = self._calls[-1].named_again if self._calls else ""
+            again = self._calls[-1].repeated_name if self._calls else ""
             self._calls.append(_Fragments(call_id, name or again))
         call = self._calls[place]
         call.id = call.id or call_id
         call.name = call.name or name
         call.extra |= extra or {}
         if name and not text and call.is_whole:
-            call.named_again = name
+            call.repeated_name = name
         if not call.has(text):
             call.add(text)
 
@@ -118,7 +118,7 @@ class _Fragments:
         self.id = call_id
         self.name = name
         self.extra = extra or {}
-        self.named_again = ""
+        self.repeated_name = ""
         """Its name, if that was repeated after its arguments: more arguments are those of another call."""
         self._arguments: list[str] = []
         self._size = 0
@@ -151,7 +151,7 @@ class _Fragments:
     def ended_by(self, name: str, text: str) -> bool:
         """True if a fragment with a name begins another call, because this one has all its arguments. A fragment with
         the same name may also only repeat it."""
-        if not (name or self.named_again) or not (text or name != self.name):
+        if not (name or self.repeated_name) or not (text or name != self.name):
             return False
         return self.is_whole and not self.has(text)
 

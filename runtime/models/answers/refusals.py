@@ -95,12 +95,12 @@ def refuses_content(status: int | None, detail: str) -> bool:
     return status in _OF_CONTENT or (not passing and is_moderated(detail))
 
 
-def kind_of(status: int | None, detail: str, said: str, *, no_model: bool = False) -> type[ModelRefused]:
-    """Return the kind of a permanent refusal. `detail`: the explanation, empty where it may contain a key. `said`: the
-    whole explanation. `no_model`: the status means that there is no such model."""
+def kind_of(status: int | None, detail: str, reason: str, *, no_model: bool = False) -> type[ModelRefused]:
+    """Return the kind of a permanent refusal. `detail`: the explanation, empty where it may contain a key. `reason`:
+    the whole explanation. `no_model`: the status means that there is no such model."""
     if no_model or (status in NOT_ACCEPTED and _MODEL.search(detail)):
         return NoSuchModel
-    if is_moderated(said):
+    if is_moderated(reason):
         # OpenRouter answers 403, as for a key that may not use the model.
         return RequestRefused
     if status in _CLOSED or refuses_key(detail):

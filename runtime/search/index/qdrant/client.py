@@ -77,15 +77,15 @@ class Collection:
         deleted.
         """
         info = await self.look()
-        said = {} if info is None else info.config.metadata or {}
+        metadata = {} if info is None else info.config.metadata or {}
         if info is None:
             await self._create()
-        elif said.get(_OWNER) not in {None, self._server.owner}:
+        elif metadata.get(_OWNER) not in {None, self._server.owner}:
             raise IndexFailed(
-                f"{self.shown} is the index of another memory, {said[_OWNER]}",
+                f"{self.shown} is the index of another memory, {metadata[_OWNER]}",
                 hint='name another one for this memory: `collection "…"`',
             )
-        elif said.get(_OWNER) is None:
+        elif metadata.get(_OWNER) is None:
             if WORDS not in (info.config.params.sparse_vectors or {}) or isinstance(
                 info.config.params.vectors, models_of().VectorParams
             ):
@@ -121,10 +121,10 @@ class Collection:
     async def forget(self) -> None:
         """Delete the collection, or every point if it was not created for this index."""
         info = await self.look()
-        said = {} if info is None else info.config.metadata or {}
-        if said.get(_OWNER) == self._server.owner and said.get(_MADE):
+        metadata = {} if info is None else info.config.metadata or {}
+        if metadata.get(_OWNER) == self._server.owner and metadata.get(_MADE):
             await self._call(lambda: self._client.delete_collection(self._name))
-        elif said.get(_OWNER) == self._server.owner:
+        elif metadata.get(_OWNER) == self._server.owner:
             models = models_of()
             every = models.FilterSelector(filter=models.Filter())
             await self._call(lambda: self._client.delete(self._name, points_selector=every, wait=True))
