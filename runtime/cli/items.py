@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from runtime.cli.client import RootClient
-from runtime.cli.terminal.output import beginning, counted
+from runtime.cli.terminal.output import beginning, count_text
 from runtime.cli.terminal.progress import no_progress
 from runtime.cli.terminal.screen import echo, echo_json, one_line
 from runtime.cli.tool_command import Fields
@@ -128,6 +128,6 @@ def delete_each(
     else:
         for refused in failed:
             echo(f"{refused.id}: {refused.message}", fg="red", err=True)
-        echo(f"deleted {counted(len(done), noun)}")
+        echo(f"deleted {count_text(len(done), noun)}")
     if failed:
         sys.exit(1)

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from runtime.cli.client import RootClient, find_root
-from runtime.cli.terminal.output import counted, json_option, local_time, root_option
+from runtime.cli.terminal.output import count_text, json_option, local_time, root_option
 from runtime.cli.terminal.progress import progress_bar
 from runtime.cli.terminal.screen import echo, echo_exact, echo_json
 from runtime.cli.tool_command import Cell, Rows, tool_command
@@ -29,8 +29,8 @@ def _print_status(answer: Mapping[str, Any]) -> None:
     master = answer["master_key"]
     echo(f"master key   {master['id']}, from {master['from']}")
     echo(f"keys         {answer['current']:,} in {answer['stored_in']}")
-    echo(f"to forget    {_retired(answer)}")
-    echo(f"last export  {_exported(answer['exported'])}")
+    echo(f"to forget    {_resealing_text(answer)}")
+    echo(f"last export  {_export_text(answer['exported'])}")
     echo()
     bound = answer["bound"]
     columns: Mapping[str, Cell] = {
@@ -57,11 +57,11 @@ tool_command(
 )
 
 
-def _retired(answer: Mapping[str, Any]) -> str:
+def _resealing_text(answer: Mapping[str, Any]) -> str:
     work = answer["resealing"]
     if work is None:
         return "nothing: everything is encrypted with current keys"
-    keys = counted(len(answer["retired"]), "retired key")
+    keys = count_text(len(answer["retired"]), "retired key")
     if not work["due"]:
         return f"{keys}, soon: everything is encrypted with current keys"
     if not work["of"]:
@@ -71,14 +71,14 @@ def _retired(answer: Mapping[str, Any]) -> str:
     return f"{text}, {work['unreadable']:,} unreadable" if work["unreadable"] else text
 
 
-def _exported(record: dict[str, Any] | None) -> str:
+def _export_text(record: dict[str, Any] | None) -> str:
     if record is None:
         return "never: `symbi key export FILE`"
     text = f"{local_time(record['at'])}, to {record['file']}"
     return text if record["current"] else f"{text}\n{' ' * 13}keys were rotated or forgotten since: export again"
 
 
-def _chosen(given: dict[str, Any]) -> Mapping[str, Any]:
+def _check_choice(given: dict[str, Any]) -> Mapping[str, Any]:
     if (given["user"] is not None) + given["all"] + given["master"] != 1:
         raise UsageError("what is rotated?", hint="one of --user NAME, --all and --master")
     if given["to"] is not None and not given["master"]:
@@ -93,13 +93,13 @@ def _ask_rotate(_client: RootClient, given: Mapping[str, Any], _user: str | None
 
 def _print_rotated(answer: Mapping[str, Any]) -> None:
     if answer["master"]:
-        echo(f"{counted(answer['keys'], 'key')} wrapped with {answer['master_key']}, {answer['from']}")
+        echo(f"{count_text(answer['keys'], 'key')} wrapped with {answer['master_key']}, {answer['from']}")
         if answer["to"] is not None:
             echo(f"set SYMBIONT_MASTER_KEY to {answer['to']} before the next start")
         echo("an export made before needs the master key before: replace it with `symbi key export FILE`")
     else:
-        again = counted(answer["sealed_again"], "value")
-        echo(f"{counted(answer['rotated'], 'key')} rotated, {again} encrypted again")
+        again = count_text(answer["sealed_again"], "value")
+        echo(f"{count_text(answer['rotated'], 'key')} rotated, {again} encrypted again")
         echo(f"the keys before are forgotten after {local_time(answer['forgotten_after'])}")
 
 
@@ -117,7 +117,7 @@ tool_command(
     """,
     options={"to": "--to REFERENCE"},
     user="Give this user a new key.",
-    read=_chosen,
+    read=_check_choice,
     question=_ask_rotate,
     undone="nothing was rotated",
     progress=partial(progress_bar, "encrypting again", at_once=False),
@@ -153,7 +153,7 @@ def export(file: Path, root: Path | None, as_json: bool) -> None:
     if as_json:
         echo_json({"file": str(path), **answer})
         return
-    echo(f"{counted(answer['keys'], 'key')} saved in {path}")
+    echo(f"{count_text(answer['keys'], 'key')} saved in {path}")
     echo(f"it opens the data together with the master key {content['master_key_id']}: keep the two apart")
     if answer["before"] is not None:
         echo(f"delete the export before, {answer['before']}: it has keys that may be forgotten by now")
@@ -181,9 +181,9 @@ def import_(file: Path, root: Path | None, as_json: bool) -> None:
     if as_json:
         echo_json(found._asdict())
         return
-    echo(f"{counted(found.added, 'key')} put back, {found.there:,} were there already")
+    echo(f"{count_text(found.added, 'key')} put back, {found.there:,} were there already")
     if found.left_out:
-        echo(f"{counted(found.left_out, 'key')} left out, of users who were removed or are not in the data")
+        echo(f"{count_text(found.left_out, 'key')} left out, of users who were removed or are not in the data")
 
 
 @click.group()

@@ -14,7 +14,7 @@ from runtime.cli.client import RootClient, find_root
 from runtime.cli.terminal.output import (
     beginning,
     confirm,
-    counted,
+    count_text,
     json_option,
     local_time,
     root_option,
@@ -156,7 +156,7 @@ def delete(
     if as_json:
         echo_json({"deleted": sum(counts)})
     else:
-        echo(f"deleted {counted(sum(counts), 'entry', 'entries')}")
+        echo(f"deleted {count_text(sum(counts), 'entry', 'entries')}")
     absent = [each["key"] for each, count in zip(asked, counts, strict=True) if name and not count]
     if absent:
         raise NotFound(f"there is no entry {', '.join(map(repr, absent))}")
@@ -171,4 +171,4 @@ def export(output: str, subject: str | None, root: Path | None) -> None:
     with RootClient(find_root(root)) as client:
         pages = client.pages("agent_memory_kv_export", {"subject": subject, "limit": _PAGE})
         count = export_lines(output, ((page["entries"], page["total"]) for page in pages))
-    echo(f"exported {counted(count, 'entry', 'entries')}" + ("" if output == "-" else f" to {output}"), err=True)
+    echo(f"exported {count_text(count, 'entry', 'entries')}" + ("" if output == "-" else f" to {output}"), err=True)

@@ -79,7 +79,7 @@ class FailoverBackend:
     async def prepare(self) -> None:
         """Own the root, if no other process does, before the first call; print the reason if that fails."""
         try:
-            await self._answered(lambda backend: backend.read(_CHEAPEST))
+            await self._call_owner(lambda backend: backend.read(_CHEAPEST))
         except BackendFailure as failed:
             echo(f"symbi mcp: {failed.line()}", err=True)
 
@@ -113,20 +113,20 @@ class FailoverBackend:
         if self._own is None and self._look() is None and not os.environ.get("SYMBIONT_DATABASE"):
             return True
         try:
-            return await self._answered(lambda backend: backend.has_tables())
+            return await self._call_owner(lambda backend: backend.has_tables())
         except BackendFailure:
             # Each call says why.
             return True
 
     async def call(self, name: str, arguments: Mapping[str, Any], progress: Progress | None) -> BackendAnswer:
         """See `McpBackend`."""
-        return await self._answered(lambda backend: backend.call(name, arguments, progress), (name, arguments))
+        return await self._call_owner(lambda backend: backend.call(name, arguments, progress), (name, arguments))
 
     async def read(self, uri: str) -> BackendAnswer:
         """See `McpBackend`."""
-        return await self._answered(lambda backend: backend.read(uri))
+        return await self._call_owner(lambda backend: backend.read(uri))
 
-    async def _answered(
+    async def _call_owner(
         self,
         work: Callable[[McpBackend | RemoteBackend], Awaitable[T]],
         called: tuple[str, Mapping[str, Any]] | None = None,
@@ -142,11 +142,11 @@ class FailoverBackend:
                     return await work(remote)
                 except OwnerGone as gone:
                     if gone.was_sent and called is not None and not self._repeatable(*called):
-                        raise BackendFailure(_stopped(called[0])) from None
+                        raise BackendFailure(_owner_stopped(called[0])) from None
             if await self._take():
                 break
             if loop.time() > end:
-                raise BackendFailure(_silent(self._root))
+                raise BackendFailure(_owner_silent(self._root))
             await asyncio.sleep(LOOK_SECONDS)
         assert self._own is not None
         return await work(self._own)
@@ -182,11 +182,11 @@ class FailoverBackend:
             return True
         try:
             # In a thread: loading all modules takes longer than a client's first request may wait.
-            kept = await SideThread("loading").call(_keeping, self._root, self._paths, self._on_failure)
+            kept = await SideThread("loading").call(_keep_root, self._root, self._paths, self._on_failure)
             app = await self._stack.enter_async_context(kept)
         except RootInUse:
             return False
-        # Imported by `_keeping` already; importing here would block concurrent calls.
+        # Imported by `_keep_root` already; importing here would block concurrent calls.
         from runtime.identity.caller import OWNER_CALLER
         from runtime.mcp.local_backend import LocalBackend
 
@@ -194,7 +194,7 @@ class FailoverBackend:
         return True
 
 
-def _keeping(root: Root, paths: Sequence[Path], on_failure: Callable[[], None]) -> AbstractAsyncContextManager[App]:
+def _keep_root(root: Root, paths: Sequence[Path], on_failure: Callable[[], None]) -> AbstractAsyncContextManager[App]:
     import runtime.mcp.local_backend  # noqa: F401
     from runtime.daemon.standalone import keep
 
@@ -205,7 +205,7 @@ def _answer(content: Any) -> BackendAnswer:
     return BackendAnswer(json.dumps(content, ensure_ascii=False, separators=(",", ":")), content)
 
 
-def _stopped(tool: str) -> dict[str, Any]:
+def _owner_stopped(tool: str) -> dict[str, Any]:
     return {
         "code": "provider_unavailable",
         "message": f"the process that owns the root ended: {tool} may have been done or not",
@@ -213,7 +213,7 @@ def _stopped(tool: str) -> dict[str, Any]:
     }
 
 
-def _silent(root: Root) -> dict[str, Any]:
+def _owner_silent(root: Root) -> dict[str, Any]:
     return {
         "code": "provider_unavailable",
         "message": f"the process that owns {root.folder} does not respond on its admin socket",

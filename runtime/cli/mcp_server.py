@@ -11,7 +11,7 @@ import click
 
 from dslc.blocks.values.quantity import format_duration
 from runtime.cli.client import RootClient, find_root
-from runtime.cli.terminal.output import confirm, counted, json_option, local_time, root_option
+from runtime.cli.terminal.output import confirm, count_text, json_option, local_time, root_option
 from runtime.cli.terminal.progress import no_progress
 from runtime.cli.terminal.screen import echo, echo_json, echo_text, json_escaped, one_line
 from runtime.cli.tool_command import Rows, tool_command
@@ -83,7 +83,7 @@ tool_command(
 def _print_test(answer: Mapping[str, Any]) -> None:
     says = f" ({answer['says']})" if answer["says"] else ""
     after = format_duration(answer["seconds"])
-    echo(f"{answer['server']}{says} answers: {counted(answer['tools'], 'tool')} after {after}")
+    echo(f"{answer['server']}{says} answers: {count_text(answer['tools'], 'tool')} after {after}")
     for line in (*answer["differences"], *answer["refused"]):
         echo(f"not offered: {line}", fg="yellow")
 
@@ -122,14 +122,14 @@ def approve(name: str, yes: bool, root: Path | None, as_json: bool) -> None:
         seen = {"server": name, "digest": shown["digest"]}
         found = client.call("mcp_server_inspect", seen, progress=no_progress)
         if not as_json:
-            _print_inspected(shown, found)
+            _print_inspection(shown, found)
         if not yes:
-            confirm(f"Approve {name} with {counted(len(found['tools']), 'tool')}?", undone="nothing was approved")
+            confirm(f"Approve {name} with {count_text(len(found['tools']), 'tool')}?", undone="nothing was approved")
         answer = client.call("mcp_server_approve", {"server": name, "identity": found["identity"]})
     if as_json:
         echo_json({"server": name, "block": shown["block"], **found})
     else:
-        echo(f"approved {name} with {counted(answer['tools'], 'tool')}")
+        echo(f"approved {name} with {count_text(answer['tools'], 'tool')}")
 
 
 @mcp_server.command(short_help="Log in to the server NAME in a browser.")
@@ -190,7 +190,7 @@ def _print_block(shown: Mapping[str, Any]) -> None:
         echo(f"{'changed':10}{line}", fg="yellow")
 
 
-def _print_inspected(shown: Mapping[str, Any], found: Mapping[str, Any]) -> None:
+def _print_inspection(shown: Mapping[str, Any], found: Mapping[str, Any]) -> None:
     """Print all tools of a server that was not approved before, else those that differ."""
     tools = {tool["name"]: tool for tool in found["tools"]}
     first = shown["approved_at"] is None
@@ -204,13 +204,13 @@ def _print_inspected(shown: Mapping[str, Any], found: Mapping[str, Any]) -> None
         echo(f"not offered: {line}", fg="yellow")
     if not first and not (found["new"] or found["changed"] or found["gone"]):
         same = "is as it was approved" if len(tools) == 1 else "are as they were approved"
-        echo(f"its {counted(len(tools), 'tool')} {same}")
+        echo(f"its {count_text(len(tools), 'tool')} {same}")
 
 
 def _print_tool(tool: Mapping[str, Any], prefix: str = "") -> None:
     parameters = ", ".join(tool["schema"].get("properties", {}))
     echo(f"{prefix}{tool['name']}({parameters})", bold=True)
-    _print_indented(_described(tool))
+    _print_indented(_tool_lines(tool))
 
 
 def _print_change(name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
@@ -220,7 +220,7 @@ def _print_change(name: str, before: Mapping[str, Any], after: Mapping[str, Any]
             _print_indented([f"{key}:", f"- {before.get(key)}", f"+ {after[key]}"])
 
 
-def _described(tool: Mapping[str, Any]) -> Sequence[str]:
+def _tool_lines(tool: Mapping[str, Any]) -> Sequence[str]:
     """Return what models read of a tool, to the letter, and what the server says about it."""
     hints = [word for word in ("read_only", "destructive", "idempotent") if tool.get(word)]
     said = [f"(the server says: {', '.join(hints).replace('_', '-')})"] if hints else []

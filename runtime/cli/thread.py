@@ -11,7 +11,7 @@ from typing import Any, Final
 import click
 
 from runtime.cli.client import RootClient, find_root
-from runtime.cli.terminal.output import counted, json_option, local_time, newest_option, root_option, user_option
+from runtime.cli.terminal.output import count_text, json_option, local_time, newest_option, root_option, user_option
 from runtime.cli.terminal.screen import echo, echo_json, echo_text
 from runtime.cli.tool_command import Rows, tool_command
 
@@ -73,11 +73,11 @@ def show(thread_id: str, limit: int, user: str | None, root: Path | None, as_jso
     if as_json:
         echo_json({**about, "items": found})
         return
-    echo(f"{about['kind']} thread of {about['agent']}, {counted(about['messages'], 'message')}", bold=True)
+    echo(f"{about['kind']} thread of {about['agent']}, {count_text(about['messages'], 'message')}", bold=True)
     if about["summaries"]:
         newest = about["summaries"][-1]
         echo()
-        echo(f"summary of {counted(newest['messages'], 'message')}", bold=True)
+        echo(f"summary of {count_text(newest['messages'], 'message')}", bold=True)
         echo_text(newest["text"])
     for item in found:
         echo()
@@ -121,7 +121,7 @@ def _items(client: RootClient, thread_id: str, user: str | None, order: str) -> 
 
 def _question(client: RootClient, given: Mapping[str, Any], _user: str | None) -> str:
     about = client.call("agent_conversation_show", given)
-    what = f"the {about['kind']} thread of {about['agent']} with {counted(about['messages'], 'message')}"
+    what = f"the {about['kind']} thread of {about['agent']} with {count_text(about['messages'], 'message')}"
     return f"Delete {what}?"
 
 
@@ -133,5 +133,5 @@ _command(
     arguments={"conversation_id": "THREAD"},
     options={"agent": None},
     question=_question,
-    view=lambda answer: echo(f"deleted the thread with {counted(answer['messages'], 'message')}"),
+    view=lambda answer: echo(f"deleted the thread with {count_text(answer['messages'], 'message')}"),
 )

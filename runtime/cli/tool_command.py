@@ -39,7 +39,7 @@ Bar = Callable[[], "AbstractContextManager[Progress]"]
 
 MOST_ROWS: Final = 10_000
 _PAGING: Final = ("cursor", "offset")
-_CALLED: Final = {
+_OPTION_NAMES: Final = {
     "agent": "--agent NAME",
     "all_tags": "--all-tags TAG",
     "collection": "--collection NAME",
@@ -77,7 +77,9 @@ class Rows:
     optional: Collection[str] = ()
 
     def __call__(self, answer: Answer) -> None:
-        rows = [{head: shown(_value(row, cell)) for head, cell in self.columns.items()} for row in answer[self.rows]]
+        rows = [
+            {head: cell_text(_value(row, cell)) for head, cell in self.columns.items()} for row in answer[self.rows]
+        ]
         heads = [each for each in self.columns if each not in self.optional or any(row[each] != "-" for row in rows)]
         print_table(heads, ([row[head] for head in heads] for row in rows), empty=self.empty)
         if answer.get("next_cursor") is not None or answer.get("more"):
@@ -97,7 +99,7 @@ class Fields:
         for name, cell in self.fields.items():
             value = _value(answer, cell)
             for each in value if isinstance(value, list) else [value]:
-                if (text := shown(each)) != "-":
+                if (text := cell_text(each)) != "-":
                     echo(style(name.ljust(size), bold=True), f"  {text}")
         if self.text is not None and answer[self.text]:
             echo_text(f"\n{answer[self.text]}")
@@ -116,7 +118,7 @@ class Sentence:
             echo(note, fg="yellow", err=True)
 
 
-def shown(value: Any) -> str:
+def cell_text(value: Any) -> str:
     """Return a value as a cell: `-` for none, a time in the local zone."""
     match value:
         case None | "" | [] | {}:
@@ -175,30 +177,30 @@ def tool_command(
     """
     parameters, about = _parameters()[target]["parameters"], _parameters()[target]["doc"]
     call = _Call(target, view, read, null, question, undone, daemon, progress, details, views, failed)
-    made = ToolCommand(
+    command = ToolCommand(
         name or target,
         callback=call,
         short_help=short or f"{re.split('[.:]', about)[0]}.",
         help=cleandoc(doc or about),
     )
-    made.target = target
+    command.target = target
     for each, metavar in arguments.items():
-        _argument(each, parameters[each], metavar)(made)
+        _argument(each, parameters[each], metavar)(command)
     for each in parameters:
-        called = options.get(each, _CALLED.get(each, ""))
+        called = options.get(each, _OPTION_NAMES.get(each, ""))
         if called is not None and each not in (*arguments, *_PAGING, "user"):
             about_it = {**parameters[each], "required": parameters[each]["required"] and each not in null}
-            _option(each, about_it, called, pages="cursor" in parameters)(made)
+            _option(each, about_it, called, pages="cursor" in parameters)(command)
     for option in (*more_options, *(click.option(flag, is_flag=True, help=text) for flag, (text, _) in views.items())):
-        option(made)
+        option(command)
     if user is not None or "user" in parameters:
-        click.option("--user", metavar="NAME", help=user or "For this user.  [default: owner]")(made)
+        click.option("--user", metavar="NAME", help=user or "For this user.  [default: owner]")(command)
     if question is not None:
-        click.option("--yes", is_flag=True, help="Do not ask for confirmation.")(made)
-    json_option(root_option(made))
+        click.option("--yes", is_flag=True, help="Do not ask for confirmation.")(command)
+    json_option(root_option(command))
     if group is not None:
-        group.add_command(made)
-    return made
+        group.add_command(command)
+    return command
 
 
 class ToolCommand(click.Command):
@@ -209,7 +211,7 @@ class ToolCommand(click.Command):
 
 @dataclass(frozen=True)
 class _Call:
-    """What a command does. For the fields see `tool_command`."""
+    """The function of a command. For the fields see `tool_command`."""
 
     target: str
     view: View
@@ -230,7 +232,7 @@ class _Call:
         as_user = user
         if "user" in _parameters()[self.target]["parameters"]:
             given["user"], as_user = user, None
-        values = self.read({name: _given(value) for name, value in given.items()})
+        values = self.read({name: _parameter_value(value) for name, value in given.items()})
         more: Answer = {}
         if self.daemon:
             answer = call_daemon(find_root(root), self.target, values, user=as_user)
@@ -269,7 +271,7 @@ class _Call:
                 return {**answer, self.view.rows: rows}
 
 
-def _given(value: Any) -> Any:
+def _parameter_value(value: Any) -> Any:
     return list(value) or None if isinstance(value, tuple) else value
 
 

@@ -10,8 +10,8 @@ import click
 
 from dslc.blocks.values.quantity import format_size
 from runtime.cli.client import RootClient
-from runtime.cli.terminal.limits import LIMITS, shown_amount
-from runtime.cli.terminal.output import counted, print_table
+from runtime.cli.terminal.limits import LIMITS, amount_text
+from runtime.cli.terminal.output import count_text, print_table
 from runtime.cli.terminal.screen import echo
 from runtime.cli.tool_command import Rows, Sentence, tool_command
 
@@ -48,9 +48,9 @@ _command(
             "id": "id",
             "since": "created_at",
             "access tokens": "tokens",
-            "limits": lambda row: _shown_limits(row["limits"]),
+            "limits": lambda row: _limits_text(row["limits"]),
             "tier": lambda row: row["tier"]["holds"],
-            "storage": lambda row: _shown_storage(row["storage"]),
+            "storage": lambda row: _storage_text(row["storage"]),
             "time zone": "time_zone",
         },
         empty="There are no users.",
@@ -59,7 +59,7 @@ _command(
 
 
 def _print_user(answer: Mapping[str, Any]) -> None:
-    echo(f"{answer['user']}, {answer['id']}, {counted(answer['tokens'], 'access token')}")
+    echo(f"{answer['user']}, {answer['id']}, {count_text(answer['tokens'], 'access token')}")
     tier, zone = answer["tier"], answer["time_zone"]
     echo(
         f"tier {tier['holds']} ({'default' if tier['set'] is None else 'set'}), "
@@ -70,9 +70,9 @@ def _print_user(answer: Mapping[str, Any]) -> None:
     for name, key in (("tokens_per_day", "tokens"), ("cost_per_day", "cost"), ("runs_per_hour", "runs")):
         limit = answer["limits"][name]
         source = "default" if limit["set"] is None else "set"
-        most = "none" if limit["most"] is None else f"{shown_amount(name, limit['most'])} ({source})"
-        spent = "-" if used[key] is None else shown_amount(name, used[key])
-        rows.append((LIMITS[name], most, spent, "-" if key == "runs" else shown_amount(name, reserved[key])))
+        most = "none" if limit["most"] is None else f"{amount_text(name, limit['most'])} ({source})"
+        spent = "-" if used[key] is None else amount_text(name, used[key])
+        rows.append((LIMITS[name], most, spent, "-" if key == "runs" else amount_text(name, reserved[key])))
     print_table(("limit", "most", "used", "reserved"), [*rows, *_storage_rows(answer)], empty="")
 
 
@@ -90,7 +90,7 @@ def _storage_rows(answer: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
     ]
 
 
-def _shown_storage(storage: Mapping[str, Any]) -> str:
+def _storage_text(storage: Mapping[str, Any]) -> str:
     tables, most = storage["tables"], storage["most"]
     share = f"{tables:,}" if most["tables"] is None else f"{tables:,} of {most['tables']:,}"
     used = format_size(storage["table_bytes"] + storage["kv_bytes"])
@@ -98,9 +98,9 @@ def _shown_storage(storage: Mapping[str, Any]) -> str:
     return f"{share} tables, {used} of {format_size(most['bytes'])} ({storage['used_percent']:g}%), {texts}"
 
 
-def _shown_limits(limits: Mapping[str, Any]) -> str:
+def _limits_text(limits: Mapping[str, Any]) -> str:
     shown = (
-        f"{'no limit of' if limit == 'none' else shown_amount(name, limit)} {LIMITS[name]}"
+        f"{'no limit of' if limit == 'none' else amount_text(name, limit)} {LIMITS[name]}"
         for name, limit in limits.items()
         if limit is not None
     )
@@ -149,34 +149,33 @@ def _ask_remove(client: RootClient, given: Mapping[str, Any], _user: str | None)
     return f"Remove {given['name']} with {what}?"
 
 
-def print_removed(answer: Mapping[str, Any]) -> None:
+def print_removal(answer: Mapping[str, Any]) -> None:
     """Print what was deleted with a user."""
     name = answer["name"]
     if not any(answer[part] for part in ("removed", "items", "tables", "rows", "problems")):
         echo(f"nothing is stored of {name}")
     else:
-        echo(
-            f"removed {name}, {counted(answer['tokens'], 'access token')} and {counted(answer['webhooks'], 'webhook')}"
-        )
-        _print_erased(answer)
+        tokens, webhooks = count_text(answer["tokens"], "access token"), count_text(answer["webhooks"], "webhook")
+        echo(f"removed {name}, {tokens} and {webhooks}")
+        _print_erasure(answer)
     for problem in answer["problems"]:
         echo(f"not deleted yet: {problem}", fg="red", err=True)
     if answer["problems"]:
         echo(f"the daemon tries again; or use `symbi user remove id:{answer['id']}`", err=True)
 
 
-def _print_erased(answer: Mapping[str, Any]) -> None:
+def _print_erasure(answer: Mapping[str, Any]) -> None:
     if answer["kept"]:
         echo(f"the data of the user is kept, under id:{answer['id']}, encrypted with the owner's key")
     elif answer["exported"] is not None:
         file = answer["exported"]["file"]
         echo(f"the export {file} still has the key of the user: `symbi key export {file}` replaces it")
     for memory, count in answer["items"].items():
-        echo(f"deleted {counted(count, 'item')} in the memory {memory}")
+        echo(f"deleted {count_text(count, 'item')} in the memory {memory}")
     if answer["tables"]:
-        echo(f"deleted {counted(answer['tables'], 'table')}")
+        echo(f"deleted {count_text(answer['tables'], 'table')}")
     for table, count in answer["rows"].items():
-        echo(f"deleted {counted(count, 'row')} of {table}")
+        echo(f"deleted {count_text(count, 'row')} of {table}")
 
 
 _command(
@@ -195,5 +194,5 @@ _command(
     question=_ask_remove,
     undone="nothing was removed",
     failed=lambda answer: answer["problems"],
-    view=print_removed,
+    view=print_removal,
 )

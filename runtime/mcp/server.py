@@ -32,7 +32,7 @@ Request = ServerRequestContext[Any, Any]
 
 
 class McpClient(NamedTuple):
-    """What a client is shown: the tools of `choice`, or if that is None the usual ones. `output_schemas`: with the
+    """Client of the server. `choice`: the tools that it is shown; None: the default ones. `output_schemas`: with the
     schemas of their results."""
 
     backend: McpBackend
@@ -40,7 +40,7 @@ class McpClient(NamedTuple):
     output_schemas: bool = False
 
     async def effective_choice(self) -> ToolChoice:
-        """Return the tools that it is shown."""
+        """Return the tools that it is shown, within the limit of its backend."""
         return (self.choice or await self.backend.default_choice()).within(self.backend.limit)
 
     async def tool_definitions(self) -> Sequence[Mapping[str, Any]]:

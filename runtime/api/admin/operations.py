@@ -35,7 +35,7 @@ OPERATIONS: Final[Mapping[str, Operation]] = table_of(
         if isinstance(each, Operation) and each.function.__module__ == module.__name__
     ),
 )
-"""What is no tool: it acts on the process, on its keys, tokens and users, or serves one command alone."""
+"""Functions that are no tools: they act on the process, on its keys, tokens and users, or serve one command."""
 
 ENVELOPE: Final = frozenset({"user", "parameters"})
 

@@ -25,7 +25,7 @@ from runtime.tools.context import ActingAgent, Context
 from runtime.webhooks.routing.route import MountedWebhook
 
 Event: TypeAlias = Mapping[str, Any]
-"""What happened while an operation runs, as JSON. `event` names it."""
+"""Event of a running operation, as JSON. `event` names it."""
 
 
 def _ignore_event(_event: Event) -> None:

@@ -1,4 +1,4 @@
-"""Streams of what happens in runs: what followers get, as server-sent events."""
+"""Streams of the events of runs, as server-sent events."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ _ID: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
 
 
 def follow_new_run(result: BaseModel, given: Mapping[str, Any]) -> Target:
-    """Return what a client follows that sends a message. `result`: an `AgentTurn`."""
+    """Return the target of a client that sends a message. `result`: an `AgentTurn`."""
     return follow_run(result, given)._replace(is_new=True)
 
 
 def follow_run(result: BaseModel, _given: Mapping[str, Any]) -> Target:
-    """Return what a client of a run follows. `result`: an `AgentTurn`."""
+    """Return the target of a client of a run. `result`: an `AgentTurn`."""
     return Target(result.model_dump()["run"], after=0)
 
 
 def follow_events(_result: BaseModel, given: Mapping[str, Any]) -> Target:
-    """Return what a client of all runs follows."""
+    """Return the target of a client of all runs."""
     return Target(agent=given.get("agent"), after=given.get("after"))
 
 
 class StreamOptions(NamedTuple):
-    """How a client wants a stream. `last_event_id`: as sent. `deltas`: with the parts of messages."""
+    """Options of a stream. `last_event_id`: as sent. `deltas`: with the parts of messages."""
 
     last_event_id: str | None = None
     deltas: bool = False
@@ -109,7 +109,7 @@ class AgentStreams:
                     yield ServerSentEvent(*event).encode()
 
     async def _begin(self, user_id: str, target: Target, options: StreamOptions) -> tuple[int, str]:
-        """Return the id after which a stream begins, and what its client is told about it, if anything."""
+        """Return the id after which a stream begins, and a note for its client, which may be empty."""
         if not options.last_event_id and target.after is not None:
             return target.after, ""
         oldest, newest = await self._services.event_log.bounds(user_id)

@@ -85,7 +85,7 @@ _PROBLEMS: Final = {
     status: " ".join(f"{title}." for number, title in TITLES.values() if number == status)
     for status in sorted({status for status, _ in TITLES.values()} - {405})
 }
-"""What the problems of a status are."""
+"""Titles of the problems of each status."""
 _OF_BODIES: Final = {413, 415}
 _CALL_TOOL: Final = f"{TOOLS_PATH}{{name}}"
 """The path of every tool by its name: one operation for all of them."""

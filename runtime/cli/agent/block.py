@@ -20,7 +20,7 @@ from runtime.cli.tool_command import Rows, Sentence, tool_command
 from runtime.errors import SymbiontError, UsageError
 
 
-def _whose(command: F) -> F:
+def _owner_options(command: F) -> F:
     """Add `--subject` and `--user`."""
     return subject_option("The blocks of")(user_option("The blocks of this user.")(command))
 
@@ -79,7 +79,7 @@ _command(
     help="The new text, or @ and a file, or - for standard input; else an editor opens.",
 )
 @click.option("--version", type=click.IntRange(1), metavar="N", help="Refuse to edit if the newest version is not N.")
-@_whose
+@_owner_options
 @root_option
 @json_option
 def edit(
@@ -115,17 +115,17 @@ def _in_editor(client: RootClient, named: Mapping[str, Any], version: int | None
     if not sys.stdin.isatty():
         raise UsageError("standard input is not a terminal", hint="give the text with --value")
     shown = client.call("agent_block_show", named)
-    text = _edited(shown["value"])
+    text = _edit_text(shown["value"])
     newest = shown["version"] if version is None else version
     try:
         return client.call("agent_block_edit", {**named, "value": text, "version": newest})
     except SymbiontError as error:
         if text != shown["value"]:
-            echo(f"symbi: your text is kept in {_kept(text)}", err=True)
+            echo(f"symbi: your text is kept in {_save_text(text)}", err=True)
         raise error
 
 
-def _edited(text: str) -> str:
+def _edit_text(text: str) -> str:
     """Open $VISUAL or $EDITOR with `text` and return the new text; `text` if it was not saved. Raises UsageError if
     the editor cannot be run or fails."""
     try:
@@ -138,7 +138,7 @@ def _edited(text: str) -> str:
     return edited if text.endswith("\n") else edited.removesuffix("\n")
 
 
-def _kept(text: str) -> str:
+def _save_text(text: str) -> str:
     """Write `text` to a new file that only its owner can read, and return the path."""
     descriptor, path = tempfile.mkstemp(prefix="symbi-", suffix=".md")
     with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:

@@ -82,8 +82,8 @@ def set_(agent: str, setting: str, value: str, user: str | None, root: Path | No
         if name == _PREFERENCES and preference:
             own[name] = {**own.get(name, {}), preference: text}
         else:
-            known = _known(setting)
-            own[known] = _read(known, text)
+            known = _setting_name(setting)
+            own[known] = _parse_value(known, text)
 
     _change(root, agent, user, change, as_json=as_json)
 
@@ -103,7 +103,7 @@ def unset(agent: str, settings: tuple[str, ...], user: str | None, root: Path | 
             if name == _PREFERENCES and preference:
                 own[name] = {each: value for each, value in own.get(name, {}).items() if each != preference}
             else:
-                own.pop(_known(setting), None)
+                own.pop(_setting_name(setting), None)
 
     _change(root, agent, user, change, as_json=as_json)
 
@@ -134,13 +134,13 @@ def _line(value: Any) -> str:
     return beginning(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), _LINE) or "-"
 
 
-def _known(setting: str) -> str:
+def _setting_name(setting: str) -> str:
     if setting not in _SETTINGS:
         raise unknown_name("setting", setting, _SETTINGS)
     return setting
 
 
-def _read(setting: str, text: str) -> Any:
+def _parse_value(setting: str, text: str) -> Any:
     """Return the value of a setting. Raises UsageError."""
     if setting in _TEXTS:
         return text

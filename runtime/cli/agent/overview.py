@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from runtime.cli.terminal.context_parts import print_parts
-from runtime.cli.terminal.limits import LIMITS, shown_amount
+from runtime.cli.terminal.limits import LIMITS, amount_text
 from runtime.cli.terminal.output import local_time
 from runtime.cli.terminal.screen import echo, echo_text, rule
 from runtime.cli.tool_command import Cell, Fields, Rows, tool_command
@@ -19,7 +19,7 @@ def _remarks(row: Mapping[str, Any]) -> str:
     return f"{row['agent']} ({', '.join(remarks)})" if remarks else str(row["agent"])
 
 
-def _last(name: str) -> Cell:
+def _last_run_cell(name: str) -> Cell:
     return lambda row: row["last_run"] and row["last_run"][name]
 
 
@@ -33,8 +33,8 @@ list_ = tool_command(
             "model": lambda row: row["model"] or RECORDER,
             "memory": "memory",
             "thread": lambda row: row["thread"] if row["model"] else None,
-            "last run": _last("started_at"),
-            "ended": _last("state"),
+            "last run": _last_run_cell("started_at"),
+            "ended": _last_run_cell("state"),
         },
         empty="There are no agents.",
     ),
@@ -52,7 +52,7 @@ def _of_model(value: Cell) -> Cell:
 
 def _limits(row: Mapping[str, Any]) -> str:
     limits = row["limits"]
-    amounts = [f"{shown_amount(name, limits[name])} {what}" for name, what in LIMITS.items() if name in limits]
+    amounts = [f"{amount_text(name, limits[name])} {what}" for name, what in LIMITS.items() if name in limits]
     return ", ".join([*amounts, *([f"at a limit: {limits['at_limit']}"] if "at_limit" in limits else [])])
 
 

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from runtime.cli.client import RootClient
-from runtime.cli.terminal.output import counted, print_table
+from runtime.cli.terminal.output import count_text, print_table
 from runtime.cli.terminal.progress import no_progress
 from runtime.cli.terminal.screen import echo
 from runtime.cli.tool_command import Cell, Rows, tool_command
 
 
-def _used(name: str) -> Cell:
+def _usage_cell(name: str) -> Cell:
     return lambda run: run["usage"][name] if run["usage"]["calls"] else None
 
 
@@ -33,8 +33,8 @@ runs = tool_command(
             "started": "started",
             "woken by": "trigger",
             "ended": lambda run: run["ended"] or run["state"],
-            "tokens in": _used("tokens_in"),
-            "out": _used("tokens_out"),
+            "tokens in": _usage_cell("tokens_in"),
+            "out": _usage_cell("tokens_out"),
             "error": "error",
         },
         empty="There are no runs.",
@@ -100,7 +100,7 @@ def _amount(answer: Mapping[str, Any]) -> str:
     for memory in answer["memories"]:
         count = sum(item["outcome"] in _TAKEN_BACK for item in memory["items"])
         if count:
-            found.append(f"{counted(count, 'item')} in the memory {memory['memory']}")
+            found.append(f"{count_text(count, 'item')} in the memory {memory['memory']}")
     blocks = [block["label"] for block in answer["blocks"] if block["outcome"] in _TAKEN_BACK]
     if blocks:
         found.append(f"the block{'' if len(blocks) == 1 else 's'} {', '.join(blocks)}")
@@ -111,7 +111,7 @@ def _memory_rows(answer: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
     for memory in answer["memories"]:
         counts = Counter(_ITEMS[item["outcome"]].format(item["replaced_by"]) for item in memory["items"])
         for result, count in counts.items():
-            yield f"memory {memory['memory']}", counted(count, "item"), result
+            yield f"memory {memory['memory']}", count_text(count, "item"), result
 
 
 def _block_row(block: Mapping[str, Any]) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from runtime.cli.terminal.limits import LIMITS, shown_amount
+from runtime.cli.terminal.limits import LIMITS, amount_text
 from runtime.cli.terminal.output import print_table
 from runtime.cli.terminal.screen import echo
 from runtime.cli.tool_command import tool_command
@@ -52,5 +52,5 @@ def _cost(row: Mapping[str, Any]) -> str:
 def _limit(use: Mapping[str, Any]) -> tuple[str, ...]:
     whose = f"agent {use['agent']}" if use["agent"] else f"user {use['user']}"
     limit = use["limit"]
-    numbers = (shown_amount(limit, use[name]) for name in ("most", "used", "reserved"))
+    numbers = (amount_text(limit, use[name]) for name in ("most", "used", "reserved"))
     return (whose, LIMITS.get(limit, f"bytes of {limit}"), *numbers, f"{use['share']:.0%}")

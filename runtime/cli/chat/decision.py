@@ -34,7 +34,7 @@ def decide(conversation: Conversation, approval: Mapping[str, Any]) -> None:
         case "a":
             _store(conversation, "approval_approve", approval, always=True)
         case "n":
-            reason = _read("Why? (the agent reads it; empty for no reason): ")
+            reason = _read_reply("Why? (the agent reads it; empty for no reason): ")
             _store(conversation, "approval_deny", approval, reason=reason or None)
         case _:
             raise LeftWaiting(approval["id"])
@@ -44,7 +44,7 @@ def _answer() -> str:
     """Return one of the answers; an empty line is none, and the end of the input decides later."""
     while True:
         try:
-            answer = _ANSWERS.get(_read(_QUESTION).lower())
+            answer = _ANSWERS.get(_read_reply(_QUESTION).lower())
         except EOFError:
             echo()
             return "l"
@@ -53,7 +53,7 @@ def _answer() -> str:
         echo("answer y, n, a or l", fg="yellow", err=True)
 
 
-def _read(question: str) -> str:
+def _read_reply(question: str) -> str:
     try:
         return read_line(question).strip()
     except UnicodeDecodeError:

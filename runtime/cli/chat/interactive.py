@@ -10,7 +10,7 @@ from runtime.cli.chat.conversation import Conversation
 from runtime.cli.chat.decision import decide
 from runtime.cli.chat.printed_answer import ask_live, follow_live
 from runtime.cli.terminal.context_parts import print_parts
-from runtime.cli.terminal.output import counted
+from runtime.cli.terminal.output import count_text
 from runtime.cli.terminal.screen import echo, echo_text, printable, read_line
 from runtime.errors import SymbiontError, UsageError
 
@@ -66,7 +66,7 @@ def _line() -> str:
 
 
 def _greet(conversation: Conversation) -> None:
-    earlier = f", {counted(conversation.messages, 'message')}" if conversation.messages else ""
+    earlier = f", {count_text(conversation.messages, 'message')}" if conversation.messages else ""
     echo(f"{conversation.agent} ({conversation.model}){earlier}; /help lists commands")
 
 

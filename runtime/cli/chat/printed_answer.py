@@ -38,7 +38,7 @@ def print_answer(answer: Mapping[str, Any]) -> None:
     for call in answer["tool_calls"]:
         show_call(call["name"], call["arguments"])
         if call["status"] not in ("ok", None):
-            show_failed(call["name"], call["output"])
+            show_failure(call["name"], call["output"])
     echo_exact("\n\n".join(answer["messages"]), nl=bool(answer["messages"]))
     print_end(answer)
 
@@ -103,7 +103,7 @@ class LiveAnswer:
             case run_event.TOOL, run_event.STARTED:
                 show_call(event["name"], event["arguments"])
             case run_event.TOOL, "error" | "unknown":
-                show_failed(event["name"], event["detail"])
+                show_failure(event["name"], event["detail"])
             case run_event.CONFIRM, "awaiting" if self._conversation is not None:
                 approval = self._conversation.approval(event["approval"])
                 # Nobody decided meanwhile.
@@ -148,7 +148,7 @@ def show_call(name: str, arguments: Mapping[str, Any]) -> None:
     echo(f"→ {_short(name)}({given})", dim=True, err=True)
 
 
-def show_failed(name: str, text: str) -> None:
+def show_failure(name: str, text: str) -> None:
     """Show the output of a call that failed."""
     echo(f"  {_short(name)}: {_short(text)}", fg="red", err=True)
 

@@ -10,7 +10,7 @@ import click
 
 from runtime.cli.client import RootClient, find_root
 from runtime.cli.items import delete_each, print_item, quoted, user_name
-from runtime.cli.terminal.output import confirm, counted, json_option, root_option
+from runtime.cli.terminal.output import confirm, count_text, json_option, root_option
 from runtime.cli.terminal.progress import no_progress
 from runtime.cli.tool_command import tool_command
 from runtime.errors import UsageError
@@ -76,7 +76,7 @@ def forget(memory_id: tuple[str, ...], yes: bool, root: Path | None, as_json: bo
 def _confirm(client: RootClient, memory_ids: tuple[str, ...]) -> None:
     """Ask for confirmation; a single item is shown. Raises SymbiontError if it does not exist."""
     if len(memory_ids) > 1:
-        confirm(f"Delete {counted(len(memory_ids), 'item')}?", undone="nothing was deleted")
+        confirm(f"Delete {count_text(len(memory_ids), 'item')}?", undone="nothing was deleted")
         return
     item = client.call("get", {"memory_id": memory_ids[0]}, progress=no_progress)
     confirm(f"Delete {quoted(item)} of the collection {item['collection']}?", undone="nothing was deleted")

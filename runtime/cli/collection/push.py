@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from runtime.cli.client import RootClient, find_root
-from runtime.cli.terminal.output import counted, json_option, print_table, root_option
+from runtime.cli.terminal.output import count_text, json_option, print_table, root_option
 from runtime.cli.terminal.progress import no_progress, progress_bar
 from runtime.cli.terminal.screen import echo, echo_json
 from runtime.errors import SymbiontError, UsageError
@@ -121,7 +121,7 @@ def _push(root: Root, sources: PushSources, about: dict[str, Any], *, replace: b
                 progress(name, sources.read, len(sources))
     except (SymbiontError, KeyboardInterrupt):
         if done.files and not as_json:
-            echo(f"{counted(done.files, 'file')} pushed so far; repeat the command for the rest", err=True)
+            echo(f"{count_text(done.files, 'file')} pushed so far; repeat the command for the rest", err=True)
         raise
     _print_result(done, sources, as_json=as_json)
 

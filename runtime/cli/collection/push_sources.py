@@ -81,7 +81,7 @@ class PushSources:
         search = FolderSearch()
         search.add([path for path in paths if path != "-"])
         self._places = search.files
-        self.failed: list[tuple[str, str]] = [(shown(path), why) for path, why in search.failed]
+        self.failed: list[tuple[str, str]] = [(printable_path(path), why) for path, why in search.failed]
         self.passed_over: Counter[str] = search.passed_over
         self.read = 0
         """Number of files read so far."""
@@ -99,12 +99,12 @@ class PushSources:
         """Yield each readable document."""
         if self._input:
             data = sys.stdin.buffer.read(_LARGEST_INPUT + 1)
-            yield from self._read(STANDARD_INPUT, data, self._uri)
+            yield from self._read_source(STANDARD_INPUT, data, self._uri)
         for place in self._places:
             uri = self._uri if self._uri is not None else place.path.as_uri()
-            yield from self._read(shown(place.name), place, uri)
+            yield from self._read_source(printable_path(place.name), place, uri)
 
-    def _read(self, name: str, source: FoundFile | bytes, uri: str | None) -> Iterator[PushSource]:
+    def _read_source(self, name: str, source: FoundFile | bytes, uri: str | None) -> Iterator[PushSource]:
         self.on_read(name)
         try:
             # With the rights of the invoking user: a superuser has taken those of the service, which owns the root.
@@ -157,6 +157,6 @@ def pieces(text: str) -> list[str]:
     return [piece for piece in (*found, text[begin:]) if piece.strip()]
 
 
-def shown(path: str) -> str:
+def printable_path(path: str) -> str:
     """Return a printable path; bytes that are not UTF-8 become U+FFFD."""
     return os.fsencode(path).decode("utf-8", "replace")

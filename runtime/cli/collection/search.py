@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from runtime.cli.terminal.hits import EXPLAIN, print_hits
-from runtime.cli.terminal.output import counted, local_time, with_zone
+from runtime.cli.terminal.output import count_text, local_time, with_zone
 from runtime.cli.terminal.progress import progress_bar
 from runtime.cli.terminal.screen import echo, echo_text
 from runtime.cli.tool_command import tool_command
@@ -76,7 +76,7 @@ def _period(given: dict[str, Any]) -> Mapping[str, Any]:
 def _print_summary(answer: Mapping[str, Any]) -> None:
     echo_text(answer["summary"])
     by = " by ".join(str(each) for each in (answer["strategy"], answer.get("model")) if each)
-    echo(f"summary of {counted(len(answer['source_memory_ids']), 'item')} ({by}), stored as", err=True)
+    echo(f"summary of {count_text(len(answer['source_memory_ids']), 'item')} ({by}), stored as", err=True)
     echo(answer["upserted_memory_id"], err=True)
     for note in answer.get("notes", ()):
         echo(f"note: {note}", fg="yellow", err=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from runtime.cli.terminal.output import counted, print_table
+from runtime.cli.terminal.output import count_text, print_table
 from runtime.cli.terminal.screen import echo
 from runtime.cli.tool_command import Rows, tool_command
 
@@ -78,7 +78,7 @@ metrics = tool_command(
 
 def _counts(each: Mapping[str, Any]) -> Iterator[str]:
     by_type = ", ".join(f"{name} {count:,}" for name, count in each["by_type"].items() if count)
-    yield counted(each["items"], "item") + (f": {by_type}" if by_type else "")
+    yield count_text(each["items"], "item") + (f": {by_type}" if by_type else "")
     if each["embedded"] is not None:
         waiting = f", {each['waiting']:,} without a vector yet" if each["waiting"] else ""
         yield f"searchable by meaning: {each['embedded']:,}{waiting}"

@@ -12,7 +12,7 @@ import click
 
 from runtime.cli.client import RootClient, find_root
 from runtime.cli.items import problem_text
-from runtime.cli.terminal.output import counted, json_option, print_table, root_option
+from runtime.cli.terminal.output import count_text, json_option, print_table, root_option
 from runtime.cli.terminal.progress import no_progress, progress_bar
 from runtime.cli.terminal.screen import echo, echo_json, style
 from runtime.cli.tool_command import tool_command
@@ -43,7 +43,7 @@ def compact(agent: str | None, all_agents: bool, memory: str | None, root: Path 
                 if agent is not None:
                     raise
                 # An agent with unreadable files does not stop the others.
-                done.append(_failed(name or "", where or "", error))
+                done.append(_failed_compaction(name or "", where or "", error))
     if as_json:
         echo_json({"agents": done})
     else:
@@ -52,7 +52,7 @@ def compact(agent: str | None, all_agents: bool, memory: str | None, root: Path 
         sys.exit(1)
 
 
-def _failed(agent: str, memory: str, error: SymbiontError) -> dict[str, Any]:
+def _failed_compaction(agent: str, memory: str, error: SymbiontError) -> dict[str, Any]:
     problem = {"file": "", "message": error.line(), "severity": "error"}
     return {"agent": agent, "memories": [{"memory": memory, "flushed": 0, "deleted": 0, "problems": [problem]}]}
 
@@ -60,7 +60,7 @@ def _failed(agent: str, memory: str, error: SymbiontError) -> dict[str, Any]:
 def _print_compacted(done: Sequence[Mapping[str, Any]]) -> None:
     for row in done:
         for each in row["memories"]:
-            put, deleted = counted(each["flushed"], "item"), f"{each['deleted']:,}"
+            put, deleted = count_text(each["flushed"], "item"), f"{each['deleted']:,}"
             counts = f"{put} promoted; expired logs or entries deleted: {deleted}"
             echo(f"{row['agent']} in {each['memory']}: {counts}")
             for problem in each["problems"]:
@@ -79,25 +79,25 @@ def _compactable(client: RootClient, memory: str | None) -> list[tuple[str, str]
     return [(row["agent"], row["memory"]) for row in answer["agents"] if row["memory"] in able]
 
 
-def _checked(given: dict[str, Any]) -> Mapping[str, Any]:
+def _check_target(given: dict[str, Any]) -> Mapping[str, Any]:
     if given["agent"] is None and given["user"] is None:
         raise UsageError("give AGENT, --user or both")
     return given
 
 
-def _whose(answer: Mapping[str, Any]) -> str:
+def _target_text(answer: Mapping[str, Any]) -> str:
     agent, user = answer["agent"], answer["user"]
     return f"everything of {agent}" if user is None else f"everything of user {user}{f' in {agent}' if agent else ''}"
 
 
 def _ask_purge(client: RootClient, given: Mapping[str, Any], _user: str | None) -> str | None:
     going = client.call("memory_purge", {**given, "dry_run": True}, progress=no_progress)["memories"]
-    return f"Delete {_whose(given)} ({_amount(going)})?" if going else None
+    return f"Delete {_target_text(given)} ({_amount(going)})?" if going else None
 
 
 def _print_purged(answer: Mapping[str, Any]) -> None:
     if answer["memories"]:
-        echo(f"deleted {_whose(answer)}: {_amount(answer['memories'])}")
+        echo(f"deleted {_target_text(answer)}: {_amount(answer['memories'])}")
     else:
         user = answer["user"]
         echo(f"{answer['agent']} has no items" if user is None else f"user {user} has no items there")
@@ -107,8 +107,8 @@ def _print_purged(answer: Mapping[str, Any]) -> None:
 
 def _amount(memories: Sequence[Mapping[str, Any]]) -> str:
     def one(each: Mapping[str, Any]) -> str:
-        counts = [counted(each["files"], "file")] if each["files"] or not each["items"] else []
-        counts += [] if each["items"] is None else [counted(each["items"], "item")]
+        counts = [count_text(each["files"], "file")] if each["files"] or not each["items"] else []
+        counts += [] if each["items"] is None else [count_text(each["items"], "item")]
         return f"{' with '.join(counts)} in the memory {each['memory']}"
 
     return " and ".join(map(one, memories))
@@ -123,7 +123,7 @@ purge = tool_command(
     arguments={"agent": "[AGENT]"},
     options={"dry_run": None},
     user="Only items of this user; without AGENT, of every agent.",
-    read=_checked,
+    read=_check_target,
     question=_ask_purge,
     view=_print_purged,
 )
@@ -131,7 +131,7 @@ purge = tool_command(
 
 def _print_reindexed(answer: Mapping[str, Any]) -> None:
     for row in answer["memories"]:
-        counts = f"{counted(row['items'], 'item')} of {counted(row['parts'], 'part')}"
+        counts = f"{count_text(row['items'], 'item')} of {count_text(row['parts'], 'part')}"
         echo(f"{row['memory']}: {counts} indexed, {row['embedded']:,} of them by meaning")
         for line in row["problems"]:
             echo(f"memory {row['memory']}: {line}", fg="red", err=True)
@@ -156,7 +156,7 @@ def _print_verified(answer: Mapping[str, Any]) -> None:
     for row in answer["agents"]:
         wrong = any(problem["severity"] == "error" for problem in row["problems"])
         state = style("wrong", fg="red") if wrong else style("good", fg="green")
-        counts = f"{counted(row['files'], 'file')}, {counted(row['items'], 'item')}"
+        counts = f"{count_text(row['files'], 'file')}, {count_text(row['items'], 'item')}"
         echo(state, f"  {row['agent']} in {row['memory']}: {counts}")
         for problem in row["problems"]:
             echo(f"    {problem_text(problem)}", fg="red" if problem["severity"] == "error" else "yellow")
@@ -191,7 +191,7 @@ def _print_moved(answer: Mapping[str, Any]) -> None:
         echo("Nothing was copied.")
     elif answer["good"] and rows:
         total = sum(each["items"] for each in answer["agents"])
-        echo(f"{counted(total, 'item')} of {answer['source']} and {answer['target']} compared: no differences.")
+        echo(f"{count_text(total, 'item')} of {answer['source']} and {answer['target']} compared: no differences.")
         echo(f"{answer['source']} did not change; `symbi memory purge AGENT --memory {answer['source']}` empties it.")
 
 

@@ -81,7 +81,7 @@ list_ = tool_command(
 )
 
 
-def _print_shown(answer: Mapping[str, Any]) -> None:
+def _print_with_location(answer: Mapping[str, Any]) -> None:
     print_item({**answer["item"], "user": answer["user"], "location": place_of(answer)})
 
 
@@ -99,7 +99,7 @@ show = tool_command(
     """,
     arguments={"memory_id": "ID"},
     details=_details,
-    view=_print_shown,
+    view=_print_with_location,
 )
 
 
@@ -142,7 +142,7 @@ stats = tool_command(
 )
 
 
-def _known(name: str) -> Cell:
+def _count_cell(name: str) -> Cell:
     return lambda row: "?" if row[name] is None else row[name]
 
 
@@ -155,8 +155,8 @@ _STATS = Rows(
     {
         "agent": "agent",
         "memory": "memory",
-        "items": _known("items"),
-        "by meaning": _known("embedded"),
+        "items": _count_cell("items"),
+        "by meaning": _count_cell("embedded"),
         "files": "files",
         "size": _size,
         "first day": "oldest",

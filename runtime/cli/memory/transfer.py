@@ -16,7 +16,7 @@ import click
 from runtime.cli.client import RootClient, find_root
 from runtime.cli.items import problem_text
 from runtime.cli.memory.write import GATES, gates
-from runtime.cli.terminal.output import counted, json_option, root_option
+from runtime.cli.terminal.output import count_text, json_option, root_option
 from runtime.cli.terminal.output_file import export_lines, output_option
 from runtime.cli.terminal.progress import no_progress, progress_bar
 from runtime.cli.terminal.screen import echo, echo_json
@@ -52,7 +52,7 @@ def export(agent: str | None, output: str, user: str | None, memory: str | None,
     with RootClient(find_root(root)) as client:
         pages = client.pages("memory_export", {"agent": agent, "user": user, "memory": memory, "limit": PAGE})
         count = export_lines(output, ((rows(page), page["total"] or 0) for page in pages))
-    echo(f"exported {counted(count, 'item')}" + ("" if output == "-" else f" to {output}"), err=True)
+    echo(f"exported {count_text(count, 'item')}" + ("" if output == "-" else f" to {output}"), err=True)
     for line in dict.fromkeys(map(problem_text, problems)):
         echo(f"not exported: {line}", fg="red", err=True)
     if problems:
@@ -94,7 +94,7 @@ def import_(
     with _opened(source) as file, RootClient(find_root(root)) as client, progress_bar("importing") as progress:
         size = os.fstat(file.fileno()).st_size if source != "-" else 0
         for batch in _batches(file, done.refuse):
-            items = [done.mapped(line.item) for line in batch]
+            items = [done.with_new_ids(line.item) for line in batch]
             answer = client.call("memory_import", {**asked, "items": items}, progress=no_progress)
             done.stored += answer["stored"]
             done.there += answer["there"]
@@ -109,7 +109,7 @@ def import_(
     else:
         refused = f", {len(done.refused):,} refused" if done.refused else ""
         there = f"{done.there:,} {'was' if done.there == 1 else 'were'} there already"
-        echo(f"imported {counted(done.stored, 'item')}; {there}{refused}")
+        echo(f"imported {count_text(done.stored, 'item')}; {there}{refused}")
     if done.refused:
         sys.exit(1)
 
@@ -132,7 +132,7 @@ class _ImportResult:
         if memory_id is not None and isinstance(own, str) and own not in {"", memory_id}:
             self._changed[own] = memory_id
 
-    def mapped(self, item: dict[str, Any]) -> dict[str, Any]:
+    def with_new_ids(self, item: dict[str, Any]) -> dict[str, Any]:
         """Return the item with the new ids of the items that it names."""
         if not self._changed:
             return item
@@ -208,7 +208,7 @@ def _items(file: BinaryIO, refuse: Callable[[int, str], None], later: list[_Line
                 read += len(raw)
             continue
         try:
-            item = _read(raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw)
+            item = _parse_line(raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw)
         except ValueError as error:
             refuse(number, str(error))
             continue
@@ -221,7 +221,7 @@ def _items(file: BinaryIO, refuse: Callable[[int, str], None], later: list[_Line
             yield found
 
 
-def _read(raw: bytes) -> dict[str, Any] | None:
+def _parse_line(raw: bytes) -> dict[str, Any] | None:
     """Return the object on a line, None for an empty line. Raises ValueError with the reason."""
     if not raw.strip():
         return None

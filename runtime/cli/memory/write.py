@@ -12,7 +12,7 @@ import click
 from runtime.cli.client import RootClient, find_root
 from runtime.cli.items import DeletionFailed, delete_each, quoted
 from runtime.cli.terminal.input import text_or_input
-from runtime.cli.terminal.output import confirm, counted, json_option, root_option
+from runtime.cli.terminal.output import confirm, count_text, json_option, root_option
 from runtime.cli.terminal.progress import no_progress
 from runtime.cli.terminal.screen import echo, echo_json
 from runtime.cli.tool_command import tool_command
@@ -139,7 +139,7 @@ def edit(memory_id: str, text: str, memory: str | None, root: Path | None, as_js
     """
     said = text_or_input(text, "TEXT")
     with RootClient(find_root(root)) as client:
-        whole = _shown(client, memory_id, memory)["item"]["memory_id"]
+        whole = _find_item(client, memory_id, memory)["item"]["memory_id"]
         given = {"memory_id": whole, "text": said, "memory": memory}
         answer = client.call("memory_edit", given, progress=no_progress)
     if as_json:
@@ -168,7 +168,7 @@ def forget(memory_id: tuple[str, ...], yes: bool, memory: str | None, root: Path
         failed: list[DeletionFailed] = []
         for each in memory_id:
             try:
-                found.append(_shown(client, each, memory))
+                found.append(_find_item(client, each, memory))
             except UsageError as error:
                 if len(memory_id) == 1:
                     raise
@@ -185,14 +185,14 @@ def forget(memory_id: tuple[str, ...], yes: bool, memory: str | None, root: Path
 
 
 def _confirm(items: list[Mapping[str, Any]]) -> None:
-    (what, place) = (counted(len(items), "item"), "") if len(items) > 1 else (quoted(items[0]), f" {_place(items[0])}")
-    confirm(f"Delete {what}{place}?", undone="nothing was deleted")
+    what = count_text(len(items), "item") if len(items) > 1 else f"{quoted(items[0])} {_place(items[0])}"
+    confirm(f"Delete {what}?", undone="nothing was deleted")
 
 
 def _place(item: Mapping[str, Any]) -> str:
     return f"of {item['agent_id']} in the memory {item['memory']}"
 
 
-def _shown(client: RootClient, memory_id: str, memory: str | None) -> dict[str, Any]:
+def _find_item(client: RootClient, memory_id: str, memory: str | None) -> dict[str, Any]:
     """Return the item whose id begins with `memory_id`, and its location. Raises SymbiontError unless it is unique."""
     return client.call("memory_show", {"memory_id": memory_id, "memory": memory}, progress=no_progress)

@@ -55,21 +55,21 @@ class CsvRecord(NamedTuple):
 def csv_line(values: Sequence[Any], json_columns: Set[int] = frozenset()) -> bytes:
     """Return values of a table as one record. `json_columns`: positions of columns whose values are JSON, also if they
     are texts."""
-    return (",".join(_written(each, as_json=at in json_columns) for at, each in enumerate(values)) + "\n").encode()
+    return (",".join(_csv_cell(each, as_json=at in json_columns) for at, each in enumerate(values)) + "\n").encode()
 
 
-def _written(value: Any, *, as_json: bool = False) -> str:
+def _csv_cell(value: Any, *, as_json: bool = False) -> str:
     if value is None:
         return ""
     if as_json:
-        return _written(json.dumps(value, ensure_ascii=False))
+        return _csv_cell(json.dumps(value, ensure_ascii=False))
     if isinstance(value, str):
         return '"' + value.replace('"', '""') + '"'
     if isinstance(value, bool | int | float):
         return json.dumps(value)
     if is_blob(value):
         return f"X'{base64.b64decode(value['base64']).hex()}'"
-    return _written(json.dumps(value, ensure_ascii=False))
+    return _csv_cell(json.dumps(value, ensure_ascii=False))
 
 
 def is_blob(value: Any) -> bool:

@@ -14,9 +14,9 @@ import click
 from runtime.cli.client import RootClient, find_root
 from runtime.cli.table.csv_text import csv_line
 from runtime.cli.table.sql import tables_user_option
-from runtime.cli.table.target import kind_of, table_called
-from runtime.cli.terminal.output import counted, root_option
-from runtime.cli.terminal.output_file import json_line, written
+from runtime.cli.table.target import find_table, kind_of
+from runtime.cli.terminal.output import count_text, root_option
+from runtime.cli.terminal.output_file import json_line, open_output
 from runtime.cli.terminal.progress import no_progress, progress_bar
 from runtime.cli.terminal.screen import echo, printable
 from runtime.daemon.process.root_owner import as_invoker
@@ -66,7 +66,7 @@ def export(
             if not schema["tables"]:
                 echo("There are no tables.", err=True)
         else:
-            table, form = table_called(schema, places[0]), format_of(places[1], form)
+            table, form = find_table(schema, places[0]), format_of(places[1], form)
             _export(client, table, places[1], form, user, schema["dialect"])
 
 
@@ -78,7 +78,7 @@ def _export(
     on_terminal = file == "-" and sys.stdout.isatty()
     with (
         nullcontext(no_progress) if on_terminal else progress_bar(f"exporting {name}") as progress,
-        written(file) as handle,
+        open_output(file) as handle,
     ):
         for number, (columns, rows) in enumerate(_pages(client, name, user)):
             if form == "csv" and number == 0:
@@ -91,7 +91,7 @@ def _export(
                     handle.write(json_line(dict(zip(columns, row, strict=True)), on_terminal=on_terminal))
             count += len(rows)
             progress("", count, max(count, table["row_count"]))
-    echo(f"exported {counted(count, 'row')}" + ("" if file == "-" else f" to {file}"), err=True)
+    echo(f"exported {count_text(count, 'row')}" + ("" if file == "-" else f" to {file}"), err=True)
 
 
 def _pages(client: RootClient, table: str, user: str | None) -> Iterator[tuple[Sequence[str], Sequence[Sequence[Any]]]]:

@@ -19,8 +19,8 @@ from runtime.cli.table.csv_text import BadLine
 from runtime.cli.table.export import Format, format_of, format_option
 from runtime.cli.table.records import CsvFile, JsonLinesFile, Records, Row
 from runtime.cli.table.sql import tables_user_option
-from runtime.cli.table.target import TYPES, Kind, columns_called, kind_of, table_called
-from runtime.cli.terminal.output import counted, json_option, root_option
+from runtime.cli.table.target import TYPES, Kind, find_columns, find_table, kind_of
+from runtime.cli.terminal.output import count_text, json_option, root_option
 from runtime.cli.terminal.progress import no_progress, progress_bar
 from runtime.cli.terminal.screen import echo, echo_json
 from runtime.errors import SymbiontError, UsageError
@@ -88,7 +88,7 @@ def import_(
                     with suppress(SymbiontError):
                         target.drop()
                 elif count and isinstance(error, SymbiontError):
-                    stored = f"the {counted(count, 'row')} before line {rows[0].line} are stored"
+                    stored = f"the {count_text(count, 'row')} before line {rows[0].line} are stored"
                     error.hint = f"{error.hint}; {stored}" if error.hint else stored
                 raise
         except BadLine as error:
@@ -96,7 +96,7 @@ def import_(
     if as_json:
         echo_json({"table": target.name, "inserted": count, "created": create})
     else:
-        echo(f"inserted {counted(count, 'row')} into {target.name}")
+        echo(f"inserted {count_text(count, 'row')} into {target.name}")
 
 
 @contextmanager
@@ -148,10 +148,10 @@ class _Target:
     def takes(self, records: Records) -> Sequence[Kind]:
         """Return what its columns take, in the order of those of a file. Raises UsageError with the nearest names."""
         try:
-            table = table_called(self._schema, self.name)
+            table = find_table(self._schema, self.name)
         except UsageError as error:
             raise UsageError(str(error), hint=f"{error.hint}; --create creates it") from None
-        columns = columns_called(table, records.columns)
+        columns = find_columns(table, records.columns)
         self.name, self._columns = table["name"], [column["name"] for column in columns]
         return [kind_of(self.dialect, column["type"]) for column in columns]
 

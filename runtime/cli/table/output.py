@@ -1,4 +1,4 @@
-"""What statements return, for a terminal."""
+"""Results of statements, for a terminal."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from runtime.cli.terminal.output import counted, print_table
+from runtime.cli.terminal.output import count_text, print_table
 from runtime.cli.terminal.screen import echo, one_line
 from runtime.cli.terminal.table import cell_width, print_rows
 
@@ -23,17 +23,17 @@ def print_result(answer: Mapping[str, Any]) -> None:
     """Print the result of a statement: its rows, or how many it changed. NULL is dim, numbers are to the right."""
     columns, rows = answer["columns"], answer["rows"]
     if not columns:
-        echo(f"done; {counted(answer['affected_rows'], 'row')} changed")
+        echo(f"done; {count_text(answer['affected_rows'], 'row')} changed")
         return
     values = [[row[name] for name in columns] for row in rows]
     if values:
         _print_values(columns, values)
     more = "; there are more, which LIMIT and OFFSET select" if answer["truncated"] else ""
-    echo(f"{counted(len(rows), 'row')}{more}", dim=not more, fg="yellow" if more else None, err=True)
+    echo(f"{count_text(len(rows), 'row')}{more}", dim=not more, fg="yellow" if more else None, err=True)
 
 
 def _print_values(columns: Sequence[str], values: Sequence[Sequence[Any]]) -> None:
-    cells = [[_shown(value) for value in row] for row in values]
+    cells = [[_cell_text(value) for value in row] for row in values]
     heads = [one_line(name) for name in columns]
     for place in range(len(columns)):
         if all(isinstance(row[place], int | float) and not isinstance(row[place], bool) for row in values):
@@ -45,7 +45,7 @@ def _print_values(columns: Sequence[str], values: Sequence[Sequence[Any]]) -> No
     print_rows(heads, [tuple(row) for row in cells], width=width, style=_style)
 
 
-def _shown(value: Any) -> str:
+def _cell_text(value: Any) -> str:
     """Return a value as a cell. Texts that look like NULL or nothing are in quotes."""
     if value is None:
         return NULL

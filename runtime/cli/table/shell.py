@@ -14,7 +14,7 @@ import click
 from runtime.cli.client import RootClient, find_root
 from runtime.cli.table.output import print_result, print_schema
 from runtime.cli.table.sql import tables_user_option
-from runtime.cli.table.target import table_called
+from runtime.cli.table.target import find_table
 from runtime.cli.terminal.output import root_option
 from runtime.cli.terminal.screen import echo, echo_text, read_line
 from runtime.errors import SymbiontError
@@ -48,14 +48,14 @@ def shell(user: str | None, root: Path | None) -> None:
         def ask(operation: str, given: Mapping[str, Any]) -> dict[str, Any]:
             return client.call(operation, given, user=user)
 
-        _Shell(ask, stops=not interactive).run(_typed if interactive else _piped)
+        _Shell(ask, stops=not interactive).run(_read_typed_line if interactive else _read_piped_line)
 
 
-def _typed(prompt: str) -> str:
+def _read_typed_line(prompt: str) -> str:
     return read_line(prompt)
 
 
-def _piped(_prompt: str) -> str:
+def _read_piped_line(_prompt: str) -> str:
     """Return the next line of standard input. Raises EOFError."""
     line = sys.stdin.readline()
     if not line:
@@ -106,7 +106,7 @@ class _Shell:
         self._rest = text[begin:] if text[begin:].strip() else ""
 
     def _statement(self, statement: str) -> None:
-        self._shown("agent_memory_sql", {"query": statement.strip()}, print_result)
+        self._show_answer("agent_memory_sql", {"query": statement.strip()}, print_result)
 
     def _command(self, words: list[str]) -> bool:
         """Run a command of the shell; return False if it ends the session."""
@@ -114,18 +114,18 @@ class _Shell:
             case [".quit" | ".exit"]:
                 return False
             case [".tables"]:
-                self._shown("agent_memory_schema", {}, _print_names)
+                self._show_answer("agent_memory_schema", {}, _print_names)
             case [".schema"]:
-                self._shown("agent_memory_schema", {}, print_schema)
+                self._show_answer("agent_memory_schema", {}, print_schema)
             case [".schema", name]:
-                self._shown("agent_memory_schema", {}, lambda answer: print_schema(_only(answer, name)))
+                self._show_answer("agent_memory_schema", {}, lambda answer: print_schema(_schema_of(answer, name)))
             case [".help"]:
                 echo_text(_HELP)
             case _:
                 self._fail(SymbiontError(f"there is no command {words[0]}", hint="`.help` lists them"))
         return True
 
-    def _shown(self, operation: str, given: Mapping[str, Any], show: Callable[[Mapping[str, Any]], None]) -> None:
+    def _show_answer(self, operation: str, given: Mapping[str, Any], show: Callable[[Mapping[str, Any]], None]) -> None:
         try:
             show(self._ask(operation, given))
         except SymbiontError as error:
@@ -156,6 +156,6 @@ def _print_names(answer: Mapping[str, Any]) -> None:
         echo(table["name"])
 
 
-def _only(answer: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def _schema_of(answer: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """Return a schema with one table. Raises UsageError with the nearest names."""
-    return {**answer, "tables": [table_called(answer, name)]}
+    return {**answer, "tables": [find_table(answer, name)]}

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 from runtime.suggestions import unknown_name
 
 Kind = Literal["integer", "real", "number", "text", "blob", "boolean", "json", "any"]
-"""What a column takes. `number`: integers and others. `any`: the value says what it is."""
+"""Kind of the values of a column. `number`: integers and others. `any`: the value says what it is."""
 
 _POSTGRESQL: Final[Mapping[str, Kind]] = {
     **dict.fromkeys(("smallint", "integer", "bigint", "int2", "int4", "int8"), "integer"),
@@ -41,29 +41,29 @@ TYPES: Final[Mapping[str, Mapping[Kind, str]]] = {
 """The types of columns that an import creates, by dialect."""
 
 
-def table_called(schema: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def find_table(schema: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """Return the table of this name, whose upper and lower case may differ if only one is meant. Raises UsageError with
     the nearest names."""
     tables: Sequence[Mapping[str, Any]] = schema["tables"]
-    named = _alike(name, [table["name"] for table in tables])
+    named = _matching_name(name, [table["name"] for table in tables])
     if named is None:
         raise unknown_name("table", name, (table["name"] for table in tables))
     return next(table for table in tables if table["name"] == named)
 
 
-def columns_called(table: Mapping[str, Any], names: Sequence[str]) -> Sequence[Mapping[str, Any]]:
-    """Return the columns of these names, in this order, like `table_called`."""
+def find_columns(table: Mapping[str, Any], names: Sequence[str]) -> Sequence[Mapping[str, Any]]:
+    """Return the columns of these names, in this order, like `find_table`."""
     known = {column["name"]: column for column in table["columns"]}
     found = []
     for name in names:
-        named = _alike(name, list(known))
+        named = _matching_name(name, list(known))
         if named is None:
             raise unknown_name("column", name, known)
         found.append(known[named])
     return found
 
 
-def _alike(name: str, known: Sequence[str]) -> str | None:
+def _matching_name(name: str, known: Sequence[str]) -> str | None:
     if name in known:
         return name
     alike = [each for each in known if each.casefold() == name.casefold()]

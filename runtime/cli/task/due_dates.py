@@ -1,4 +1,4 @@
-"""When a task is due, as people write it in English: `tomorrow 9:00`, `next friday`, `in 3 days`, `1 Dec 17:30`.
+"""Due dates of tasks, as people write them in English: `tomorrow 9:00`, `next friday`, `in 3 days`, `1 Dec 17:30`.
 
 The library dateparser reads the words. What it would guess or skip is refused before and after: numbers whose order is
 unknown (03/04), words that it does not know, a month without a day, a time of day that does not exist.
@@ -56,7 +56,7 @@ _KNOWN: Final = re.compile(
 
 
 class DueDate(NamedTuple):
-    """When a task is due. `text`: for the tools, `2026-12-01` for a day, at whose end the task is due, else a time in
+    """A due date. `text`: for the tools, `2026-12-01` for a day, at whose end the task is due, else a time in
     RFC 3339 with its offset. `shown`: for a person. `past`: it is before now."""
 
     text: str
@@ -75,7 +75,7 @@ def read_due_date(given: str, *, now: datetime, zone: ZoneInfo | None) -> DueDat
         return _day(day, here)
     if (found := _iso_time(text)) is not None:
         return _time(found, here, zone)
-    return _worded(text, here, zone)
+    return _parse_words(text, here, zone)
 
 
 def _iso_day(text: str) -> date | None:
@@ -99,7 +99,7 @@ def _iso_time(text: str) -> datetime | None:
         raise UsageError(f"{text}: there is no such time", hint=FORMS) from None
 
 
-def _worded(given: str, here: datetime, zone: ZoneInfo | None) -> DueDate:
+def _parse_words(given: str, here: datetime, zone: ZoneInfo | None) -> DueDate:
     text, offset = _without_offset(given.lower().replace(",", " "))
     _refuse_guesses(given, text)
     weekday = _WEEKDAY.search(text)

@@ -64,10 +64,10 @@ def list_(
     with TaskClient(find_root(root), user) as client:
         zone = client.zone()
         if search is None:
-            rows, left = _listed(client, statuses, {"tags": list(tags), "subject": subject})
+            rows, left = _list_tasks(client, statuses, {"tags": list(tags), "subject": subject})
             rows.sort(key=partial(_order, zone))
         else:
-            rows, left = _found(client, search, statuses, {"tags": list(tags), "subject": subject}), False
+            rows, left = _search_tasks(client, search, statuses, {"tags": list(tags), "subject": subject}), False
     wanted = [row for row in rows if priority in (None, row["priority"])]
     shown = wanted[:limit]
     if as_json:
@@ -92,7 +92,7 @@ def _cells(row: Mapping[str, Any], due: str) -> tuple[str, ...]:
     return priority, due, row["status"], row["title"], " ".join(row["tags"]) or "-", row["subject"] or "-"
 
 
-def _listed(
+def _list_tasks(
     client: TaskClient, statuses: Sequence[str | None], wanted: Mapping[str, Any]
 ) -> tuple[list[dict[str, Any]], bool]:
     """Return the tasks of these statuses, and True if there are more."""
@@ -111,7 +111,7 @@ def _listed(
     return list({row["task_id"]: row for row in rows}.values()), left
 
 
-def _found(
+def _search_tasks(
     client: TaskClient, words: str, statuses: Sequence[str | None], wanted: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
     given = {**wanted, "query": words, "limit": PAGE}

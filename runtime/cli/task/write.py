@@ -15,7 +15,7 @@ from runtime.cli.items import delete_each
 from runtime.cli.task.client import PRIORITIES, STATUSES, TaskClient, due_text, short_ids
 from runtime.cli.task.due_dates import DueDate, read_due_date
 from runtime.cli.terminal.input import text_or_input
-from runtime.cli.terminal.output import confirm, counted, json_option, root_option, subject_option, user_option
+from runtime.cli.terminal.output import confirm, count_text, json_option, root_option, subject_option, user_option
 from runtime.cli.terminal.screen import echo, echo_json, one_line
 from runtime.errors import UsageError
 
@@ -80,7 +80,7 @@ def done(names: tuple[str, ...], user: str | None, root: Path | None, as_json: b
     if as_json:
         echo_json(answer)
     else:
-        echo(f"completed {counted(len(ids), 'task')}")
+        echo(f"completed {count_text(len(ids), 'task')}")
 
 
 @click.command(short_help="Change a task.")
@@ -153,7 +153,7 @@ def rm(
     with TaskClient(find_root(root), user) as client:
         ids = client.ids(names, subject)
         if not yes:
-            what = counted(len(ids), "task")
+            what = count_text(len(ids), "task")
             if len(ids) == 1:
                 what = f"“{one_line(client.call('task_show', {'task_id': ids[0]})['title'])}”"
             confirm(f"Delete {what}?", undone="nothing was deleted")

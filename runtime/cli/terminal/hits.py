@@ -35,11 +35,11 @@ def print_hit(
     score."""
     _print_head(one_line("  ".join(head)), list(map(one_line, where)))
     if explained is not None:
-        echo(f"    {_made_of(explained)}", dim=True)
+        echo(f"    {_score_parts(explained)}", dim=True)
     print_passage(text, query)
 
 
-def _made_of(hit: Mapping[str, Any]) -> str:
+def _score_parts(hit: Mapping[str, Any]) -> str:
     parts = " + ".join(f"{name} {value:.3f}" for name, value in hit["parts"].items()) or "nothing added to its score"
     cosine = "no vector" if hit["cosine"] is None else f"cosine {hit['cosine']:.3f}"
     return f"{parts}; relevance {hit['relevance']:.3f}: {cosine}, words {hit['keyword_share']:.3f}"

@@ -13,6 +13,6 @@ LIMITS: Final[Mapping[str, str]] = {
 """The limits, and how each is called."""
 
 
-def shown_amount(limit: str, number: float) -> str:
+def amount_text(limit: str, number: float) -> str:
     """Return the amount of a limit, or what is used of it: dollars with their sign, else a whole number."""
     return f"${number:,.4f}" if limit == "cost_per_day" else f"{number:,.0f}"

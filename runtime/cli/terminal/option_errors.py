@@ -25,9 +25,11 @@ def error_of(error: Mapping[str, Any], otherwise: str) -> SymbiontError:
     if not isinstance(failure, dict) or not failure.get("field"):
         return kind(error.get("message") or otherwise, hint=error.get("hint"))
     whole = str(failure["field"])
-    field, _, rest = OPTIONS.get(whole, whole).partition(".")
-    shown = _shown(_parameters().get(field), field, rest)
-    return kind(f"{shown}: {failure.get('message')}", hint=failure.get("hint") or _right(failure, field))
+    path = OPTIONS.get(whole, whole)
+    field = path.partition(".")[0]
+    parameter = _parameters().get(field)
+    name = path if parameter is None else _name(parameter)
+    return kind(f"{name}: {failure.get('message')}", hint=failure.get("hint") or _example_hint(failure, field))
 
 
 def _parameters() -> dict[str, click.Parameter]:
@@ -36,19 +38,13 @@ def _parameters() -> dict[str, click.Parameter]:
     return {} if context is None else {each.name: each for each in context.command.params if each.name}
 
 
-def _shown(parameter: click.Parameter | None, field: str, rest: str) -> str:
-    if parameter is None:
-        return f"{field}.{rest}" if rest else field
-    return _name(parameter)
-
-
 def _name(parameter: click.Parameter) -> str:
     if isinstance(parameter, click.Option):
         return max(parameter.opts, key=len)
     return parameter.human_readable_name.removesuffix("...").strip("[]")
 
 
-def _right(failure: Mapping[str, Any], field: str) -> str | None:
+def _example_hint(failure: Mapping[str, Any], field: str) -> str | None:
     """Return a correct example as it is typed."""
     example, parameter = failure.get("example"), _parameters().get(field)
     value = example.get(field) if isinstance(example, dict) else None
@@ -58,10 +54,10 @@ def _right(failure: Mapping[str, Any], field: str) -> str | None:
     if isinstance(parameter, click.Option):
         if parameter.is_flag:
             return None
-        return "for example " + " ".join(f"{_name(parameter)} {_typed(each)}" for each in values)
-    return f"for example {' '.join(map(_typed, values))}"
+        return "for example " + " ".join(f"{_name(parameter)} {_shell_word(each)}" for each in values)
+    return f"for example {' '.join(map(_shell_word, values))}"
 
 
-def _typed(value: object) -> str:
+def _shell_word(value: object) -> str:
     text = value if isinstance(value, str) else json.dumps(value)
     return f"'{text}'" if any(each.isspace() for each in text) and "'" not in text else text

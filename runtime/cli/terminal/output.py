@@ -82,7 +82,7 @@ def beginning(text: str, most: int) -> str:
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
-def counted(number: int, one: str, several: str | None = None) -> str:
+def count_text(number: int, one: str, several: str | None = None) -> str:
     """Return `1 item`, `2,000 items`. `several`: the plural, if it is not `one` with an s."""
     return f"{number:,} {one if number == 1 else several or f'{one}s'}"
 

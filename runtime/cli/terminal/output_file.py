@@ -31,7 +31,7 @@ def output_option(command: F) -> F:
 
 
 @contextmanager
-def written(output: str) -> Iterator[BinaryIO]:
+def open_output(output: str) -> Iterator[BinaryIO]:
     """Open standard output, or a file that is replaced atomically. Raises UsageError.
 
     A superuser who works on the root of a service has its rights meanwhile, but owns the file.
@@ -64,7 +64,7 @@ def export_lines(output: str, pages: Iterable[tuple[Iterable[Any], int]]) -> int
     number of rows, 0 if it is unknown. Raises UsageError."""
     count, on_terminal = 0, output == "-" and sys.stdout.isatty()
     bar = nullcontext(no_progress) if on_terminal else progress_bar("exporting")
-    with bar as progress, written(output) as file:
+    with bar as progress, open_output(output) as file:
         for rows, total in pages:
             for row in rows:
                 file.write(json_line(row, on_terminal=on_terminal))

@@ -22,12 +22,12 @@ _WORD = re.compile(r"(\w+)")
 def print_passage(text: str, query: str) -> None:
     """Print the lines that contain the query's words, highlighted, then an empty line."""
     wanted = _words(query)
-    for line in _shown(printable(text[:_LOOKED_AT]), wanted):
+    for line in _matching_lines(printable(text[:_LOOKED_AT]), wanted):
         echo("    ", _highlighted(line, wanted))
     echo()
 
 
-def _shown(text: str, wanted: Collection[str]) -> Iterator[str]:
+def _matching_lines(text: str, wanted: Collection[str]) -> Iterator[str]:
     """Yield the text in lines that fit; of a long text those with most words of the query."""
     width = min(_WIDTH, shutil.get_terminal_size().columns) - 4 if sys.stdout.isatty() else _WIDTH
     lines = [line for each in text.splitlines() for line in textwrap.wrap(each, max(20, width))]
@@ -43,13 +43,13 @@ def _shown(text: str, wanted: Collection[str]) -> Iterator[str]:
 
 def _passages(lines: Sequence[str], wanted: Collection[str]) -> Sequence[range]:
     """Return the lines with most words: one range, or two if a second one has words that the first lacks."""
-    said = [{each for word in _WORD.findall(line) for each in wanted if _alike(word, (each,))} for line in lines]
+    said = [{each for word in _WORD.findall(line) for each in wanted if _is_match(word, (each,))} for line in lines]
     whole = _densest(said, _LINES)
-    missing = set().union(*said) - _within(said, whole)
+    missing = set().union(*said) - _words_within(said, whole)
     if not missing:
         return [whole]
     first = _densest(said, _LINES // 2)
-    missing = set().union(*said) - _within(said, first)
+    missing = set().union(*said) - _words_within(said, first)
     second = _densest([words & missing for words in said], _LINES // 2)
     first, second = sorted((first, second), key=lambda each: each.start)
     if second.start <= first.stop:
@@ -57,7 +57,7 @@ def _passages(lines: Sequence[str], wanted: Collection[str]) -> Sequence[range]:
     return [first, second]
 
 
-def _within(said: Sequence[Set[str]], lines: range) -> set[str]:
+def _words_within(said: Sequence[Set[str]], lines: range) -> set[str]:
     return set().union(*said[lines.start : lines.stop])
 
 
@@ -66,7 +66,7 @@ def _densest(said: Sequence[Set[str]], size: int) -> range:
 
     Of equal ranges the first, with one more line before its words if possible.
     """
-    counts = [len(_within(said, range(at, at + size))) for at in range(max(1, len(said)))]
+    counts = [len(_words_within(said, range(at, at + size))) for at in range(max(1, len(said)))]
     first = last = counts.index(max(counts))
     while any(counts) and last + 1 < len(counts) and counts[last + 1] == counts[first]:
         last += 1
@@ -84,10 +84,10 @@ def _highlighted(line: str, wanted: Collection[str]) -> StyledText:
     """Return the line with the query's words, and words with the same beginning, highlighted."""
 
     parts = _WORD.split(line)
-    return joined(style(part, fg="green", bold=True) if _alike(part, wanted) else part for part in parts)
+    return joined(style(part, fg="green", bold=True) if _is_match(part, wanted) else part for part in parts)
 
 
-def _alike(word: str, wanted: Collection[str]) -> bool:
+def _is_match(word: str, wanted: Collection[str]) -> bool:
     """True if `word` is one of the words, or another form of one; the index compares stems too."""
     word = word.casefold()
     return word in wanted or any(

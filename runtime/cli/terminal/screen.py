@@ -78,7 +78,7 @@ def echo_text(text: str, *, err: bool = False, nl: bool = True, fg: str | None =
 
 def echo_exact(text: str, *, nl: bool = True) -> None:
     """Print text of several lines: exactly for a program that reads standard output, printable on a terminal."""
-    click.echo(as_read(text), nl=nl)
+    click.echo(printable(text) if sys.stdout.isatty() else text, nl=nl)
 
 
 def echo_json(value: Any, *, indent: int | None = 2) -> None:
@@ -107,8 +107,8 @@ def echo_markdown(text: str) -> None:
     console.print(Segments(Segment(printable(each.text), each.style, each.control) for each in laid_out), end="")
 
 
-def laid_out(renderable: RenderableType, width: int) -> list[StyledText]:
-    """Return what rich makes of a table whose cells are printable, as lines of at most `width` columns."""
+def rendered_lines(renderable: RenderableType, width: int) -> list[StyledText]:
+    """Return the lines of a table whose cells are printable, of at most `width` columns each."""
     from rich.console import Console
 
     file = StringIO()
@@ -166,11 +166,6 @@ def printable(text: str) -> str:
 def one_line(text: str) -> str:
     """Return `text` as `printable` does, in one line."""
     return printable(text).replace("\n", " ").replace("\t", " ")
-
-
-def as_read(text: str) -> str:
-    """Return the exact text for a program, and a printable one for a terminal."""
-    return printable(text) if sys.stdout.isatty() else text
 
 
 def json_escaped(document: str) -> str:

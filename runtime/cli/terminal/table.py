@@ -38,9 +38,9 @@ def print_rows(columns: Sequence[str], rows: Sequence[TableRow], *, width: int |
     gap = next((gap for gap in GAPS if width is None or _total(sizes, gap) <= width), None)
     # One write instead of one per line.
     if gap is not None:
-        return screen.echo_lines(_plain(columns, cells, sizes, gap, style))
+        return screen.echo_lines(_single_line_table(columns, cells, sizes, gap, style))
     assert width is not None
-    folded, blocks = _folded(columns, cells, width, style), list(_blocks(columns, cells, width, style))
+    folded, blocks = _multiline_table(columns, cells, width, style), list(_blocks(columns, cells, width, style))
     # A head and a rule cost two lines once, however many rows there are.
     return screen.echo_lines(folded if folded and len(folded) - 2 <= len(blocks) else blocks)
 
@@ -71,7 +71,7 @@ def _cell(text: str) -> str:
     return shown if shown == text else " ".join(shown.split())
 
 
-def _plain(
+def _single_line_table(
     columns: Sequence[str], cells: Sequence[TableRow], sizes: Sequence[int], gap: str, style: Style
 ) -> Iterator[str]:
     yield _line([screen.style(name, bold=True) for name in columns], columns, sizes, gap)
@@ -87,7 +87,7 @@ def _line(shown: Sequence[str], plain: Sequence[str], sizes: Sequence[int], gap:
     return StyledText(joined(padded, gap).rstrip())
 
 
-def _folded(columns: Sequence[str], cells: Sequence[TableRow], width: int, style: Style) -> Sequence[str]:
+def _multiline_table(columns: Sequence[str], cells: Sequence[TableRow], width: int, style: Style) -> Sequence[str]:
     """Return the lines of a table with cells of several lines; none if the words do not fit."""
     words = [max(map(_longest_word, column)) for column in zip(columns, *cells, strict=True)]
     room = width - _total(words, GAPS[-1])
@@ -97,7 +97,7 @@ def _folded(columns: Sequence[str], cells: Sequence[TableRow], width: int, style
     from rich.table import Table
     from rich.text import Text
 
-    sizes = _spread(words, _sizes(columns, cells), room)
+    sizes = _column_widths(words, _sizes(columns, cells), room)
     gap = next((len(gap) for gap in GAPS if _total(sizes, gap) <= width), 1)
     blank, ruled = "    \n", f"{screen.rule(4)}\n"
     box = Box(blank * 2 + ruled + blank * 5)
@@ -106,10 +106,10 @@ def _folded(columns: Sequence[str], cells: Sequence[TableRow], width: int, style
         table.add_column(Text(name), width=size)
     for row in cells:
         table.add_row(*(Text(cell, style(cell)) for cell in row))
-    return screen.laid_out(table, width)
+    return screen.rendered_lines(table, width)
 
 
-def _spread(least: Sequence[int], sizes: Sequence[int], room: int) -> list[int]:
+def _column_widths(least: Sequence[int], sizes: Sequence[int], room: int) -> list[int]:
     """Return `least` plus a share of `room` for each column: columns that need little get all they need."""
     given = list(least)
     wanting = sorted(range(len(sizes)), key=lambda column: sizes[column] - least[column])

@@ -20,7 +20,7 @@ from runtime.cli.webhook.dynamic import create, delete, rotate, secret, update
 from runtime.cli.webhook.edit import add, remove
 from runtime.cli.webhook.explain import explain_options, show_explanation
 from runtime.cli.webhook.logs import logs
-from runtime.cli.webhook.post import print_sent, send
+from runtime.cli.webhook.post import print_post_result, send
 from runtime.cli.webhook.program_files import program_files
 from runtime.cli.webhook.providers import providers
 from runtime.cli.webhook.trigger import trigger
@@ -59,7 +59,7 @@ def list_(root: Path | None, as_json: bool) -> None:
 
     Without a root, list the webhooks that the files of the current folder declare.
     """
-    answer = _listed(root)
+    answer = _list_webhooks(root)
     if as_json:
         echo_json(answer)
     else:
@@ -84,7 +84,7 @@ _ROWS = Rows(
 )
 
 
-def _listed(explicit_root: Path | None) -> dict[str, Any]:
+def _list_webhooks(explicit_root: Path | None) -> dict[str, Any]:
     if locate(Path.cwd(), os.environ, explicit_root) is None and named(os.environ, explicit_root) is None:
         with program_files(None, None) as files:
             if files.sources:
@@ -129,7 +129,7 @@ def test(
         "event": event,
         "delivery_id": delivery_id,
     }
-    print_sent(send(find_root(root), parameters), as_json=as_json)
+    print_post_result(send(find_root(root), parameters), as_json=as_json)
 
 
 def _payload(text: str) -> bytes:

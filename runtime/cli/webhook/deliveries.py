@@ -83,7 +83,7 @@ def _print_raw(answer: Mapping[str, Any]) -> None:
     echo_bytes(body)
 
 
-def _ending(answer: Mapping[str, Any]) -> str:
+def _state_text(answer: Mapping[str, Any]) -> str:
     finished = f", {local_time(answer['finished'])}" if answer["finished"] else ""
     tries = {0: "", 1: " after 1 try"}.get(answer["tries"], f" after {answer['tries']} tries")
     again = f", next try {local_time(answer['next_attempt'])}" if answer["tries"] and answer["next_attempt"] else ""
@@ -104,17 +104,17 @@ def _print(answer: Mapping[str, Any]) -> None:
     if body is None:
         echo(f"(no body: {answer['body_missing']})", dim=True)
     else:
-        echo_text(_readable(body))
+        echo_text(_body_text(body))
 
 
-def _verified(answer: Mapping[str, Any]) -> str:
+def _verification(answer: Mapping[str, Any]) -> str:
     if not answer["verified"]:
         return "no: this webhook accepts unverified requests"
     index = answer["secret_index"]
     return "yes" if not index else f"yes, with the secret number {index + 1}"
 
 
-def _readable(body: bytes) -> str:
+def _body_text(body: bytes) -> str:
     """Return JSON indented, other text without control characters, and the size of anything else."""
     try:
         text = body.decode()
@@ -135,9 +135,9 @@ _FIELDS = Fields(
         "event": "event",
         "sender's id": "provider_delivery_id",
         "received": lambda answer: f"{local_time(answer['received'])} from {answer['source'] or 'an unknown address'}",
-        "verified": _verified,
+        "verified": _verification,
         "agent": "agent",
-        "state": _ending,
+        "state": _state_text,
         "last error": "error",
         "run": lambda answer: [_run(ran) for ran in answer["runs"]],
     }

@@ -16,7 +16,7 @@ from runtime.cli.tool_command import Sentence, tool_command
 from runtime.errors import UsageError
 
 
-def _created(given: dict[str, Any]) -> Mapping[str, Any]:
+def _check_new_webhook(given: dict[str, Any]) -> Mapping[str, Any]:
     keep_only, agent = given.pop("keep_only"), given["agent"]
     if (agent is None) != keep_only:
         raise UsageError("give either --agent NAME or --keep-only", hint="`symbi webhook list` shows agents")
@@ -48,7 +48,7 @@ create = tool_command(
     """,
     arguments={"title": "TITLE"},
     more_options=[click.option("--keep-only", is_flag=True, help="Run no agent; only store the deliveries.")],
-    read=_created,
+    read=_check_new_webhook,
     null=("agent",),
     view=_print_created,
 )
@@ -62,7 +62,7 @@ def _is_id(text: str) -> bool:
         return False
 
 
-def _with_id(given: dict[str, Any]) -> Mapping[str, Any]:
+def _check_id(given: dict[str, Any]) -> Mapping[str, Any]:
     if not _is_id(given["webhook_id"]):
         raise UsageError(
             f"{given['webhook_id']!r} is not the id of a webhook created through the API",
@@ -77,7 +77,7 @@ delete = tool_command(
     short="Delete a webhook that was created through the API.",
     doc="Delete the webhook ID, which any user created through the API. `remove` is for webhooks that a file declares.",
     arguments={"webhook_id": "ID"},
-    read=_with_id,
+    read=_check_id,
     view=Sentence("deleted {webhook_id}"),
 )
 
@@ -90,7 +90,7 @@ update = tool_command(
     "webhook_update",
     "update",
     arguments={"webhook_id": "ID"},
-    read=_with_id,
+    read=_check_id,
     options={"title": "--title TITLE", "is_active": "--on/--off"},
     view=_print_updated,
 )
@@ -110,7 +110,7 @@ secret = tool_command(
     It is shown once: no agent and no token reads it. A person who creates or rotates a webhook gets its secret at once.
     """,
     arguments={"webhook_id": "ID"},
-    read=_with_id,
+    read=_check_id,
     view=_print_secret,
 )
 

@@ -116,7 +116,7 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
         row["webhook"] or "-",
         row["verdict"],
         str(row["status"]),
-        _what(row),
+        _event_text(row),
         row["run_state"] or ("kept" if row["state"] == "kept" else ""),
         f"{row['size']:,}",
         row["source"] or "-",
@@ -124,7 +124,7 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _what(row: dict[str, Any]) -> str:
+def _event_text(row: dict[str, Any]) -> str:
     """Return the event of an accepted request, else the reason; with the number of requests if the row counts
     several."""
     text = (row["event"] if row["verdict"] == "accepted" else None) or row["reason"] or ""

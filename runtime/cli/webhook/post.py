@@ -41,7 +41,7 @@ def _post(url: str, headers: Iterable[tuple[str, str]], body: bytes, query: str 
 
 
 class PostResult(NamedTuple):
-    """What was signed, and the status, the reason and the answer (JSON, else text) of the daemon."""
+    """A signed delivery, and the status, the reason and the answer (JSON, else text) of the daemon."""
 
     signed: Mapping[str, Any]
     status: int
@@ -57,7 +57,7 @@ def send(root: Root, given: Mapping[str, Any]) -> PostResult:
     )
 
 
-def print_sent(sent: PostResult, *, as_json: bool, event: str | None = None) -> None:
+def print_post_result(sent: PostResult, *, as_json: bool, event: str | None = None) -> None:
     """Print a delivery and the answer to it. Exits with code 1 if that is not 2xx. `event`: of a sample."""
     signed, status, reason, answer = sent
     if as_json:

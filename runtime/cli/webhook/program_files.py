@@ -66,7 +66,7 @@ class ProgramFiles:
 
     @cached_property
     def _compilation(self) -> Compilation:
-        return _compiled(self.sources)
+        return _compile(self.sources)
 
     def change(self, path: Path, edit: Edit) -> EditResult:
         """Write an edit of a file, unless it causes a new error; a file that becomes empty is removed.
@@ -80,8 +80,8 @@ class ProgramFiles:
 
         old = self.sources.get(path)
         data = apply(old.data if old else b"", [edit])
-        after = _compiled({**self.sources, path: Source(display_path(path), data)})
-        new = _new(self._compilation, after)
+        after = _compile({**self.sources, path: Source(display_path(path), data)})
+        new = _new_diagnostics(self._compilation, after)
         errors = tuple(
             found._replace(fix=None) for found in new if is_error(found)
         )  # the edit is not written, so there is nothing to fix
@@ -170,8 +170,8 @@ def program_files(explicit_root: Path | None, file: Path | None) -> Iterator[Pro
     paths = tuple(Path(path) for path in recorded or [folder])
     if file is not None and not any(_holds(path, file) for path in paths):
         paths, root = (file.absolute().parent, file.absolute()), None
-    with _locked(paths[0]):
-        yield ProgramFiles(paths, _read(paths), root)
+    with _lock_folder(paths[0]):
+        yield ProgramFiles(paths, _read_sources(paths), root)
 
 
 def _holds(path: Path, file: Path) -> bool:
@@ -186,7 +186,7 @@ def _holds(path: Path, file: Path) -> bool:
     return False
 
 
-def _read(paths: Sequence[Path]) -> dict[Path, Source]:
+def _read_sources(paths: Sequence[Path]) -> dict[Path, Source]:
     from dslc import files
     from dslc.source import Source
 
@@ -199,7 +199,7 @@ def _read(paths: Sequence[Path]) -> dict[Path, Source]:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def _lock_folder(path: Path) -> Iterator[None]:
     """Wait for other commands that edit this program. Folders that cannot be locked are not."""
     folder = path if path.is_dir() else path.parent
     try:
@@ -220,14 +220,14 @@ def display_path(path: Path) -> str:
     return str(whole.relative_to(here)) if whole.is_relative_to(here) else str(whole)
 
 
-def _compiled(sources: dict[Path, Source]) -> Compilation:
+def _compile(sources: dict[Path, Source]) -> Compilation:
     from dslc.catalog import Catalog
     from dslc.compiler import analyse
 
     return analyse(sources.values(), Catalog.installed())
 
 
-def _new(before: Compilation, after: Compilation) -> list[Diagnostic]:
+def _new_diagnostics(before: Compilation, after: Compilation) -> list[Diagnostic]:
     """Return the diagnostics of `after` that `before` does not have, regardless of their position."""
     known = Counter((found.file, found.code, found.message) for found in before.diagnostics)
     new = []

@@ -65,7 +65,7 @@ def _duration(said: Mapping[str, Any]) -> str | None:
     return None if said["tolerance"] is None else format_duration(said["tolerance"])
 
 
-def _listed(names: object) -> str:
+def _names_text(names: object) -> str:
     return ", ".join(f"`{name}`" for name in names) if isinstance(names, tuple) else ""
 
 
@@ -80,7 +80,7 @@ _show = Fields(
         "sender": "title",
         "about": "doc",
         "proof": "proof",
-        "in": lambda said: _listed(said["places"]) or "the body",
+        "in": lambda said: _names_text(said["places"]) or "the body",
         "secret": lambda said: said["secret"] or "none: the sender's keys are fetched",
         "time": lambda said: (
             f"signed; valid for {_duration(said)} before and after" if said["tolerance"] else "not signed"
@@ -89,7 +89,7 @@ _show = Fields(
         "identified by": lambda said: said["told_apart_by"] or "nothing: every request is a new delivery",
         "body": lambda said: f"at most {said['body_limit']}",
         "handshake": lambda said: said["handshake"] or "none",
-        "options": lambda said: _listed(said["options"]) or "none",
+        "options": lambda said: _names_text(said["options"]) or "none",
         "see": lambda said: said["doc_url"] or "docs/providers.md",
     }
 )

@@ -14,7 +14,7 @@ import click
 from runtime.cli.client import call, find_root
 from runtime.cli.terminal.output import json_option, print_table, root_option
 from runtime.cli.terminal.screen import counting_bar, echo, echo_json
-from runtime.cli.webhook.post import print_sent, send
+from runtime.cli.webhook.post import print_post_result, send
 from runtime.daemon.process.root import Root
 from runtime.errors import UsageError
 from runtime.suggestions import unknown_name
@@ -73,7 +73,7 @@ def trigger(
         _many(found, given, count, rate, as_json=as_json)
         return
     sent = send(found, given)
-    print_sent(sent, as_json=as_json, event=sent.signed["event"])
+    print_post_result(sent, as_json=as_json, event=sent.signed["event"])
 
 
 def _many(root: Root, given: dict[str, Any], count: int, rate: float | None, *, as_json: bool) -> None:

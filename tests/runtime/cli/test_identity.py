@@ -268,8 +268,8 @@ def test_a_removal_says_how_many_tables_were_deleted(capsys: pytest.CaptureFixtu
         "rows": {"user_storage": 1},
         "problems": [],
     }
-    user.print_removed(answer)
+    user.print_removal(answer)
     assert capsys.readouterr().out.splitlines()[1:] == ["deleted 2 tables", "deleted 1 row of user_storage"]
     # A second attempt that found only tables.
-    user.print_removed({**answer, "removed": False, "tables": 1, "rows": {}})
+    user.print_removal({**answer, "removed": False, "tables": 1, "rows": {}})
     assert "deleted 1 table\n" in capsys.readouterr().out

@@ -31,7 +31,7 @@ from runtime.threads.turns.named_run import NamedRun, named_run
 log = structlog.get_logger("symbiont.agents")
 
 _SKEW: Final = timedelta(days=1)
-"""How much earlier than its run an item may seem: clocks of daemons differ, and may be set back."""
+"""Tolerance of times of items before their run: clocks of daemons differ, and may be set back."""
 _STORING: Final = ("archival_insert", "archival_replace")
 """Tools whose items have the address of their call."""
 _DONE: Final = ("deleted", "retracted", "restored")
@@ -107,8 +107,7 @@ async def _undo_memory(
 async def _notes(
     context: AdminContext, run: RunRow, user_id: str, items: Mapping[str, Sequence[UndoneItem]]
 ) -> list[str]:
-    """Return what became of the items that the run stored, as its messages say, and that no memory of the program
-    has."""
+    """Return notes about items that the run stored by its messages, and that no memory of the program has."""
     there = {each.item.source_uri for done in items.values() for each in done}
     missing = await _stored_addresses(context, run, user_id) - there
     if not missing:

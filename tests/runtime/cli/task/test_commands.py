@@ -15,7 +15,7 @@ import pytest
 from icalendar import Calendar
 
 from runtime.cli.task.client import TaskClient
-from runtime.cli.task.read import PAGE, _found
+from runtime.cli.task.read import PAGE, _search_tasks
 from runtime.daemon.process.root import Root
 from runtime.tasks.task import OPEN
 from tests.lanes import LONG
@@ -104,8 +104,8 @@ class Ended(TaskClient):
 
 def test_completed_tasks_do_not_hide_open_ones_from_a_search() -> None:
     client = Ended(Root(Path("unused")), None)
-    assert _found(client, "rent", OPEN, {}) == [{"task_id": "open", "status": "pending"}]
-    assert len(_found(client, "rent", (None,), {})) == PAGE
+    assert _search_tasks(client, "rent", OPEN, {}) == [{"task_id": "open", "status": "pending"}]
+    assert len(_search_tasks(client, "rent", (None,), {})) == PAGE
 
 
 def test_a_table_fits_80_columns_and_shows_what_is_overdue_in_red(daemon: Daemon) -> None:

@@ -92,6 +92,6 @@ def test_no_line_is_wider_than_a_terminal_that_is_wider_than_the_words(capsys: p
 def test_thousands_of_rows_are_not_laid_out_one_by_one(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("runtime.cli.terminal.screen.laid_out", None)
+    monkeypatch.setattr("runtime.cli.terminal.screen.rendered_lines", None)
     for width in (None, 30, 60, 100):
         assert len(printed(capsys, *[ROW] * 10_000, width=width)) >= 10_002
