@@ -6,7 +6,6 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -16,11 +15,11 @@ import click
 from runtime.cli.client import RootClient, find_root
 from runtime.cli.items import problem_text
 from runtime.cli.memory.write import GATES, gates
+from runtime.cli.terminal.input import open_input
 from runtime.cli.terminal.output import count_text, json_option, root_option
 from runtime.cli.terminal.output_file import export_lines, output_option
 from runtime.cli.terminal.progress import no_progress, progress_bar
 from runtime.cli.terminal.screen import echo, echo_json
-from runtime.errors import UsageError
 
 PAGE = 500
 """Items requested, and lines sent, at once, so that the daemon can do other work in between."""
@@ -91,7 +90,7 @@ def import_(
     """
     asked = {"agent": agent, "memory": memory, "gates": gates(close_governance, tdd_proof, evidence)}
     done = _ImportResult(source, quiet=as_json)
-    with _opened(source) as file, RootClient(find_root(root)) as client, progress_bar("importing") as progress:
+    with open_input(source) as file, RootClient(find_root(root)) as client, progress_bar("importing") as progress:
         size = os.fstat(file.fileno()).st_size if source != "-" else 0
         for batch in _batches(file, done.refuse):
             items = [done.with_new_ids(line.item) for line in batch]
@@ -149,19 +148,6 @@ class _ImportResult:
         self.refused.append({"line": number, "reason": reason})
         if not self._quiet:
             echo(f"{self._source}:{number}: {reason}", fg="red", err=True)
-
-
-@contextmanager
-def _opened(source: str) -> Iterator[BinaryIO]:
-    if source == "-":
-        yield sys.stdin.buffer
-        return
-    try:
-        file = Path(source).open("rb")  # noqa: SIM115 - closed below
-    except OSError as error:
-        raise UsageError(f"{source}: {(error.strerror or str(error)).lower()}") from None
-    with file:
-        yield file
 
 
 class _Line(NamedTuple):

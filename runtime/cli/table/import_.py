@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from io import BytesIO
@@ -20,6 +19,7 @@ from runtime.cli.table.export import Format, format_of, format_option
 from runtime.cli.table.records import CsvFile, JsonLinesFile, Records, Row
 from runtime.cli.table.sql import tables_user_option
 from runtime.cli.table.target import TYPES, Kind, find_columns, find_table, kind_of
+from runtime.cli.terminal.input import open_input
 from runtime.cli.terminal.output import count_text, json_option, root_option
 from runtime.cli.terminal.progress import no_progress, progress_bar
 from runtime.cli.terminal.screen import echo, echo_json
@@ -68,7 +68,7 @@ def import_(
     if len(delimiter) != 1 or delimiter in '"\r\n':
         raise UsageError("--delimiter: it is one character, or TAB")
     shown = "standard input" if source == "-" else source
-    with _opened(source) as file, RootClient(find_root(root)) as client, progress_bar("importing") as progress:
+    with _seekable_input(source) as file, RootClient(find_root(root)) as client, progress_bar("importing") as progress:
         try:
             csv = format_of(source, form) == "csv"
             records: Records = CsvFile(file, delimiter) if csv else JsonLinesFile(file)
@@ -100,18 +100,12 @@ def import_(
 
 
 @contextmanager
-def _opened(source: str) -> Iterator[BinaryIO]:
-    if source == "-":
-        yield BytesIO(sys.stdin.buffer.read())
-        return
-    try:
-        file = Path(source).open("rb")  # noqa: SIM115 - closed below
-    except OSError as error:
-        raise UsageError(f"{source}: {(error.strerror or str(error)).lower()}") from None
-    with file:
-        if not file.seekable():
+def _seekable_input(source: str) -> Iterator[BinaryIO]:
+    """Open a file, or the content of standard input for `-`. Raises UsageError."""
+    with open_input(source) as file:
+        if source != "-" and not file.seekable():
             raise UsageError(f"{source} is not a file", hint="give - to read standard input")
-        yield file
+        yield BytesIO(file.read()) if source == "-" else file
 
 
 class _Target:

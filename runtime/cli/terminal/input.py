@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from runtime.errors import UsageError
 
@@ -31,3 +34,17 @@ def text_or_file(given: str, name: str) -> str:
         raise UsageError(f"{name} {given}: {(error.strerror or 'cannot be read').lower()}") from None
     except UnicodeDecodeError as error:
         raise UsageError(f"{given[1:]} is not UTF-8 text: invalid byte {error.start + 1}") from None
+
+
+@contextmanager
+def open_input(source: str) -> Iterator[BinaryIO]:
+    """Open a file, or standard input for `-`. Raises UsageError."""
+    if source == "-":
+        yield sys.stdin.buffer
+        return
+    try:
+        file = Path(source).open("rb")  # noqa: SIM115 - closed below
+    except OSError as error:
+        raise UsageError(f"{source}: {(error.strerror or str(error)).lower()}") from None
+    with file:
+        yield file
