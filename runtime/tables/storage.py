@@ -178,16 +178,16 @@ class UserStorage:
         now = milliseconds(self._clock)
         if now - self._accessed.get(user_id, -ACCESSED_MS) < ACCESSED_MS:
             return
-        self._noted(user_id, now)
+        self._note_access(user_id, now)
         with suppress(Unavailable):
-            self._database.commits.put(_ACCESSED, (user_id, now)).add_done_callback(_seen)
+            self._database.commits.put(_ACCESSED, (user_id, now)).add_done_callback(_mark_seen)
 
     def _write(self, connection: Connection, user_id: str, **values: int) -> None:
         now = milliseconds(self._clock)
         changed = {**values, "accessed_at": now}
         bulk.update(connection, user_storage, ("user_id",), tuple(changed), [(user_id, *changed.values())])
 
-    def _noted(self, user_id: str, now: int) -> None:
+    def _note_access(self, user_id: str, now: int) -> None:
         self._accessed[user_id] = now
         self._accessed.move_to_end(user_id)
         if len(self._accessed) > _KEPT:
@@ -214,7 +214,7 @@ _ACCESSED: Final[Stage[tuple[str, int], None]] = Stage(11, _store_accesses)
 """After all others."""
 
 
-def _seen(future: asyncio.Future[None]) -> None:
+def _mark_seen(future: asyncio.Future[None]) -> None:
     """Mark the failure of a write as seen."""
     if not future.cancelled():
         future.exception()

@@ -66,12 +66,12 @@ class _Readable:
 
 
 def _mend_list(result: dict[str, Any]) -> None:
-    result["tools"] = [_mended(_object(each)) for each in result["tools"]]
+    result["tools"] = [_tool_fields(_object(each)) for each in result["tools"]]
     if not isinstance(result.get("nextCursor"), str):
         result.pop("nextCursor", None)
 
 
-def _mended(tool: dict[str, Any]) -> dict[str, Any]:
+def _tool_fields(tool: dict[str, Any]) -> dict[str, Any]:
     """Return what is used of a tool."""
     schema = tool.get("inputSchema")
     # The SDK makes headers of some parameters.

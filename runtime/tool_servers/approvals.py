@@ -73,11 +73,11 @@ class Approvals:
     def facts_of(self, block: McpServer) -> dict[str, Any]:
         """Return what a person approves of a block. It contains references to secrets, and no secret."""
         if block.command is not None:
-            return {"command": list(block.command), "env": self._shown(block.env)}
+            return {"command": list(block.command), "env": self._values(block.env)}
         token = {} if block.token is None else {"token": self._value("token", block.token)}
-        return {"url": block.url, **token, "headers": self._shown(block.headers)}
+        return {"url": block.url, **token, "headers": self._values(block.headers)}
 
-    def _shown(self, values: Mapping[str, str]) -> dict[str, str]:
+    def _values(self, values: Mapping[str, str]) -> dict[str, str]:
         return {name: self._value(name, values[name]) for name in sorted(values)}
 
     def _value(self, name: str, text: str) -> str:

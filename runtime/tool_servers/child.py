@@ -109,7 +109,7 @@ class Child:
         if code == guard.NOT_STARTED and self.last_line:
             return self.last_line
         said = f": {self.last_line}" if self.last_line else ""
-        return f"it ended ({_how(code)}){said}{_hindered(code)}"
+        return f"it ended ({_how(code)}){said}{_service_hint(code)}"
 
     async def stop(self) -> None:
         """End the server: its input is closed, and what runs after `CLOSE_SECONDS` is killed."""
@@ -180,7 +180,7 @@ def _how(code: int) -> str:
     return f"exit code {code}"
 
 
-def _hindered(code: int) -> str:
+def _service_hint(code: int) -> str:
     """Return what of the service manager's settings may have stopped a server, as the end of a message."""
     found = []
     if code != 0 and refuses_executable_memory():

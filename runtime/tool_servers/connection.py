@@ -113,7 +113,7 @@ class ServerConnection:
         wait = FIRST_WAIT_SECONDS
         while True:
             began = time.monotonic()
-            reason = await self._connected()
+            reason = await self._connect()
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 # A connection that breaks meanwhile replaces the cancellation by its own error.
@@ -130,7 +130,7 @@ class ServerConnection:
                     await self._again.wait()
             wait = min(wait * 2, LONGEST_WAIT_SECONDS)
 
-    async def _connected(self) -> str:
+    async def _connect(self) -> str:
         """Connect, and return the reason when the connection has ended. Raises nothing but the cancellation."""
         # The SDK takes a second, which no request should wait for.
         session_module = await asyncio.to_thread(import_module, "runtime.tool_servers.session")

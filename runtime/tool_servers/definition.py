@@ -130,19 +130,19 @@ def plain_schema(given: Any) -> dict[str, Any]:
     """
     if not isinstance(given, Mapping):
         raise ValueError("is not an object")
-    found = _folded(_Reader(given).part(given, (), 0))
+    found = _without_alternatives(_Reader(given).part(given, (), 0))
     found["type"] = "object"
     found.setdefault("properties", {})
     return found
 
 
-def _folded(part: dict[str, Any]) -> dict[str, Any]:
+def _without_alternatives(part: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of an object without alternatives: services of models refuse them at the top. It has the
     properties of all of them, and needs what each needs. Raises ValueError if it is not one of an object."""
     if part.get("type", "object") != "object":
         raise ValueError("is not one of an object")
     found = {key: value for key, value in part.items() if key != "anyOf"}
-    choices = [_folded(each) for each in part.get("anyOf", ()) if each.get("type") != "null"]
+    choices = [_without_alternatives(each) for each in part.get("anyOf", ()) if each.get("type") != "null"]
     if not choices:
         return found
     parts: dict[str, dict[str, dict[str, Any]]] = {}
@@ -175,7 +175,7 @@ class _Reader:
             return {}
         if not isinstance(part, Mapping):
             raise ValueError("is not valid")
-        found = self._referred(part, inside, depth)
+        found = self._referenced(part, inside, depth)
         for key, value in part.items():
             if key not in _LEFT_OUT and _has_its_kind(key, value):
                 found[key] = self._keyword(key, value, inside, depth)
@@ -189,7 +189,7 @@ class _Reader:
             found.setdefault("anyOf", choices)
         return found
 
-    def _referred(self, part: Mapping[str, Any], inside: tuple[str, ...], depth: int) -> dict[str, Any]:
+    def _referenced(self, part: Mapping[str, Any], inside: tuple[str, ...], depth: int) -> dict[str, Any]:
         reference = part.get("$ref")
         if not isinstance(reference, str) or reference in inside:
             return {}

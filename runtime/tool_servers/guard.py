@@ -40,7 +40,7 @@ def main() -> None:
     nowhere = os.open(os.devnull, os.O_RDWR)
     os.dup2(nowhere, 0)
     os.dup2(nowhere, 1)
-    code = _ended(server, lifeline, woken)
+    code = _wait_for_end(server, lifeline, woken)
     _end_all()
     sys.exit(code)
 
@@ -68,7 +68,7 @@ def _become(command: list[str], env: dict[str, str]) -> NoReturn:
     os._exit(NOT_STARTED)
 
 
-def _ended(server: int, lifeline: int, woken: int) -> int:
+def _wait_for_end(server: int, lifeline: int, woken: int) -> int:
     """Wait for the end of the server or of the daemon; return the exit code."""
     while True:
         ready, _, _ = select.select([lifeline, woken], [], [], 5)

@@ -125,7 +125,7 @@ class _Transport(httpx2.AsyncBaseTransport):
         await self._inner.aclose()
 
 
-async def _bounded(parts: AsyncIterator[bytes], request: RequestId | None, *, events: bool) -> AsyncIterator[bytes]:
+async def _answer(parts: AsyncIterator[bytes], request: RequestId | None, *, events: bool) -> AsyncIterator[bytes]:
     """Yield the answer to a request, with an error in place of a message that has too many parts, and of what is too
     large. `events`: it is a stream of events, one message each; otherwise one message."""
     rest, form = bytearray(), b"data: %s\n\n" if events else b"%s"
@@ -135,16 +135,16 @@ async def _bounded(parts: AsyncIterator[bytes], request: RequestId | None, *, ev
             # A line end may be split.
             while events and (end := _EVENT_END.search(rest, max(0, len(rest) - len(part) - 3))):
                 event, rest = bytes(rest[: end.end()]), rest[end.end() :]
-                yield await _checked(event, request, form)
+                yield await _message_or_error(event, request, form)
         if rest:
-            yield await _checked(bytes(rest), request, form)
+            yield await _message_or_error(bytes(rest), request, form)
     except TooLarge:
         if request is None:
             raise
         yield _error(request, f"it has more than {format_size(LARGEST_ANSWER)}", form)
 
 
-async def _checked(text: bytes, request: RequestId | None, form: bytes) -> bytes:
+async def _message_or_error(text: bytes, request: RequestId | None, form: bytes) -> bytes:
     what = await asyncio.to_thread(excess, text, MOST_VALUES) if len(text) > OFF_THE_LOOP else excess(text, MOST_VALUES)
     return text if what is None else _error(request, what, form)
 
@@ -162,7 +162,7 @@ class _Answer(httpx2.AsyncByteStream):
         self._events = events
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for part in _bounded(self._inner, self._request, events=self._events):
+        async for part in _answer(self._inner, self._request, events=self._events):
             yield part
 
     async def aclose(self) -> None:

@@ -50,7 +50,7 @@ class _LoginStorage(TokenStorage):
         self.provider: OAuthClientProvider | None = None
 
     async def get_tokens(self) -> OAuthToken | None:
-        return _read(OAuthToken, self.content.get("tokens"))
+        return _validate(OAuthToken, self.content.get("tokens"))
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
         assert self.provider is not None
@@ -65,7 +65,7 @@ class _LoginStorage(TokenStorage):
         await self._logins.put(self._server, self._url, self.content)
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
-        return _read(OAuthClientInformationFull, self.content.get("client"))
+        return _validate(OAuthClientInformationFull, self.content.get("client"))
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
         self.content["client"] = client_info.model_dump(mode="json")
@@ -75,7 +75,7 @@ def _json(model: BaseModel | None) -> Any:
     return None if model is None else model.model_dump(mode="json")
 
 
-def _read(kind: type[Kind], value: Any) -> Kind | None:
+def _validate(kind: type[Kind], value: Any) -> Kind | None:
     return None if value is None else kind.model_validate(value)
 
 
@@ -93,8 +93,8 @@ class StoredLogin(OAuthClientProvider):
     async def _initialize(self) -> None:
         await super()._initialize()
         context, content = self.context, self._content
-        context.oauth_metadata = _read(OAuthMetadata, content.get("server_metadata"))
-        context.protected_resource_metadata = _read(ProtectedResourceMetadata, content.get("resource_metadata"))
+        context.oauth_metadata = _validate(OAuthMetadata, content.get("server_metadata"))
+        context.protected_resource_metadata = _validate(ProtectedResourceMetadata, content.get("resource_metadata"))
         context.auth_server_url = content.get("auth_server_url")
         if content.get("expires_at") is not None:
             context.token_expiry_time = content["expires_at"] - _EARLY_SECONDS
@@ -104,12 +104,12 @@ class StoredLogin(OAuthClientProvider):
             if not self._initialized:
                 await self._initialize()
             if not self.context.is_token_valid():
-                await self._refreshed((yield await self._refreshing()))
+                await self._store_refresh((yield await self._refreshing()))
             self._add_auth_header(request)
             if (yield request).status_code != 401:
                 return
             # It was revoked, or ends earlier than the server said.
-            await self._refreshed((yield await self._refreshing()))
+            await self._store_refresh((yield await self._refreshing()))
             self._add_auth_header(request)
             if (yield request).status_code == 401:
                 raise LoginNeeded(self._server)
@@ -119,7 +119,7 @@ class StoredLogin(OAuthClientProvider):
             raise LoginNeeded(self._server)
         return await self._refresh_token()
 
-    async def _refreshed(self, response: httpx2.Response) -> None:
+    async def _store_refresh(self, response: httpx2.Response) -> None:
         if not await self._handle_refresh_response(response):
             self._initialized = False
             raise LoginNeeded(self._server)

@@ -167,7 +167,7 @@ class Session:
         until = time.monotonic() + seconds
 
         async def ask() -> CallResult:
-            return await self._called(name, arguments, max(until - time.monotonic(), 0.0))
+            return await self._call(name, arguments, max(until - time.monotonic(), 0.0))
 
         return await self._in_session(ask, min(seconds, RENEWAL_SECONDS))
 
@@ -211,7 +211,7 @@ class Session:
         # A session mostly ends because the server was started again, perhaps with other tools.
         self._on_change()
 
-    async def _called(self, name: str, arguments: Mapping[str, Any], seconds: float) -> CallResult:
+    async def _call(self, name: str, arguments: Mapping[str, Any], seconds: float) -> CallResult:
         request = types.CallToolRequest(params=types.CallToolRequestParams(name=name, arguments=dict(arguments)))
         server = self._address.name
         try:

@@ -163,10 +163,10 @@ def unreadable(request: RequestId | None, what: str) -> JSONRPCError:
 async def _message(text: bytes) -> JSONRPCMessage | None:
     """Return a message; a large one is read in a thread. One that cannot be read is an error of the request that it
     answers; None if it names none."""
-    return await asyncio.to_thread(_read, text) if len(text) > OFF_THE_LOOP else _read(text)
+    return await asyncio.to_thread(_parse, text) if len(text) > OFF_THE_LOOP else _parse(text)
 
 
-def _read(text: bytes) -> JSONRPCMessage | None:
+def _parse(text: bytes) -> JSONRPCMessage | None:
     what = excess(text, MOST_VALUES)
     if what is None:
         what = "it is not valid"

@@ -259,14 +259,14 @@ class Tool:
     async def _run(self, context: Context, given: Mapping[str, Any]) -> BaseModel:
         """Call the function with `given`, JSON values by name; long texts are read in a thread."""
         large = any(isinstance(value, str) and len(value) > OFF_THE_LOOP for value in given.values())
-        read = await asyncio.to_thread(self._read, given) if large else self._read(given)
+        read = await asyncio.to_thread(self._parse, given) if large else self._parse(given)
         return await self.function(context, **_values(read), **self._bound)
 
     def check(self, given: Mapping[str, Any]) -> None:
         """Raise WrongParameters if the function cannot be called with `given`."""
-        self._read(given)
+        self._parse(given)
 
-    def _read(self, given: Mapping[str, Any]) -> BaseModel:
+    def _parse(self, given: Mapping[str, Any]) -> BaseModel:
         """Return the parameters by full name. Raises WrongParameters.
 
         null counts as absent for every optional parameter, because language models send it; a lone surrogate, half of a
@@ -280,7 +280,7 @@ class Tool:
             if value is not None or (field := fields.get(self.aliases.get(name, name))) is None or field.is_required()
         }
         full, said = in_full(there, self.aliases, self.name)
-        return _validated(self.parameters, full, self.name, said, self.largest)
+        return _validate(self.parameters, full, self.name, said, self.largest)
 
     def bind(self, **values: Any) -> Tool:
         """Return this tool with JSON values for some of its parameters, by any of their names.
@@ -296,7 +296,7 @@ class Tool:
         rest, model = self._without(frozenset(full))
         bound = copy(rest)
         bound._remaining = {}
-        bound._bound = {**self._bound, **_values(_validated(model, full, self.name, said, self.largest))}
+        bound._bound = {**self._bound, **_values(_validate(model, full, self.name, said, self.largest))}
         return bound
 
     def _without(self, names: frozenset[str]) -> tuple[Tool, type[BaseModel]]:
@@ -325,7 +325,7 @@ class Tool:
         return f"Tool({self.name})"
 
 
-def _validated(
+def _validate(
     model: type[BaseModel], given: Mapping[str, Any], tool: str, said: Mapping[str, str], largest: int
 ) -> BaseModel:
     """Validate JSON values by full name. `said`: the name by which each was given; `largest`: maximum bytes of the

@@ -84,17 +84,17 @@ def _problem_of(error: ErrorDetails, model: type[BaseModel], known: Collection[s
     field = model.model_fields.get(first)
     if error["type"] == "string_pattern_mismatch" and len(path) == 1 and field is not None and field.description:
         # A pattern is not readable for people.
-        message = f"invalid; expected: {_continued(field.description.rstrip('.'))}"
+        message = f"invalid; expected: {_after_colon(field.description.rstrip('.'))}"
     elif error["type"] == "extra_forbidden" and len(path) == 1:
         message = unknown_parameter(first, known)
     elif error["type"] == "string_too_short" and error["msg"].endswith("at least 1 character"):
         message = "it is empty"
     elif error["type"] == "missing":
         message = "it is required"
-    return path, _continued(message)
+    return path, _after_colon(message)
 
 
-def _continued(sentence: str) -> str:
+def _after_colon(sentence: str) -> str:
     """Return a sentence as it goes on after a colon."""
     return sentence if sentence[1:2].isupper() else f"{sentence[:1].lower()}{sentence[1:]}"
 

@@ -370,6 +370,6 @@ TAGS = [
 @each_case("name, parameter", TAGS)
 def test_tags_are_a_list_a_single_one_or_none(name: str, parameter: str) -> None:
     tool = TOOLS[name]
-    read = [tool._read({**(tool.example or {}), parameter: value}) for value in (["work"], "work", '["work"]', [])]
+    read = [tool._parse({**(tool.example or {}), parameter: value}) for value in (["work"], "work", '["work"]', [])]
     values = [getattr(each, parameter) for each in read]
     assert [list(value) for value in values] == [["work"], ["work"], ["work"], []]

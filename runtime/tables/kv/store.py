@@ -176,7 +176,7 @@ class KvStore:
             codes = await self._codes(connection)
             if codes is None:
                 return KvPage((), None)
-            return await self._read(connection, codes, tags, after, limit, most_bytes)
+            return await self._read_page(connection, codes, tags, after, limit, most_bytes)
 
     async def count(self) -> int:
         """Return the number of entries."""
@@ -210,7 +210,7 @@ class KvStore:
             known.popitem(last=False)
         return codes
 
-    async def _read(
+    async def _read_page(
         self,
         connection: AsyncConnection,
         codes: Codes,

@@ -152,7 +152,7 @@ def _apply(connection: Connection, write: KvWrite) -> int:
 
 def _set(connection: Connection, write: SetEntry) -> int:
     seals, clock = write.parts.seals, write.parts.clock
-    codes, newest = _locked(connection, write)
+    codes, newest = _lock_user(connection, write)
     code = codes.name(write.name, write.subject)
     found = connection.execute(_ENTRY, {"user": write.user_id, "code": code}).first()
     if found is not None and write.written is not None and bytes(found.content) == write.written:
@@ -186,7 +186,7 @@ def _set(connection: Connection, write: SetEntry) -> int:
     return version
 
 
-def _locked(connection: Connection, write: SetEntry) -> tuple[Codes, int]:
+def _lock_user(connection: Connection, write: SetEntry) -> tuple[Codes, int]:
     """Lock the row of the user. Return the codes, and the newest version of any entry; the row and the key are made if
     there are none."""
     seals, given = write.parts.seals, {"user": write.user_id}

@@ -178,7 +178,7 @@ class UserConnections:
         except BaseException:
             async with self._changed:
                 self._open -= 1
-                self._unused(login)
+                self._release_login(login)
             raise
         self._all.add(connection)
         return connection
@@ -196,7 +196,7 @@ class UserConnections:
     async def _give_back(self, connection: UserConnection) -> None:
         raw = connection.raw
         async with self._changed:
-            self._unused(connection.login)
+            self._release_login(connection.login)
             worn = connection.busy_seconds > MOST_BUSY_SECONDS
             if self._closed or worn or raw.is_closed() or raw.is_in_transaction():
                 self._drop(connection)
@@ -205,7 +205,7 @@ class UserConnections:
                 self._idle[connection] = None
                 self._schedule()
 
-    def _unused(self, login: Login) -> None:
+    def _release_login(self, login: Login) -> None:
         self._used[login.name] -= 1
         if not self._used[login.name]:
             del self._used[login.name]

@@ -110,7 +110,7 @@ class PostgresTables:
         self, user_id: str, statement: str, parameters: Parameters, quota: Quota, *, read_only: bool = False
     ) -> StatementResult:
         """See `SqlDatabase.run`."""
-        prepared = await self._judged(statement, [parameters])
+        prepared = await self._bound_statement(statement, [parameters])
         if read_only and prepared.checked.kind != "read":
             raise ReadOnlyStatement("the statement changes something, and may only read", hint="write a SELECT")
         return await self._run(user_id, prepared, quota)
@@ -121,7 +121,7 @@ class PostgresTables:
         """See `SqlDatabase.run_for_each`."""
         if not rows:
             return StatementResult((), (), 0, truncated=False)
-        prepared = await self._judged(statement, rows)
+        prepared = await self._bound_statement(statement, rows)
         if prepared.checked.kind not in ("insert", "update", "delete"):
             raise StatementError("only INSERT, UPDATE and DELETE run for many rows")
         return await self._run(user_id, prepared, quota)
@@ -175,13 +175,13 @@ class PostgresTables:
         """See `SqlDatabase.close`."""
         await self._connections.close()
 
-    async def _judged(self, statement: str, rows: Sequence[Parameters]) -> BoundStatement:
+    async def _bound_statement(self, statement: str, rows: Sequence[Parameters]) -> BoundStatement:
         """Check a statement and its parameters: long ones beside the event loop. Raises StatementError."""
         if len(statement) <= SHORT_STATEMENT and len(rows) <= SHORT_STATEMENT:
-            return self._prepared(statement, rows)
-        return await asyncio.to_thread(self._prepared, statement, rows)
+            return self._bind(statement, rows)
+        return await asyncio.to_thread(self._bind, statement, rows)
 
-    def _prepared(self, statement: str, rows: Sequence[Parameters]) -> BoundStatement:
+    def _bind(self, statement: str, rows: Sequence[Parameters]) -> BoundStatement:
         """Check a statement and its parameters. Raises StatementError."""
         first = numbered(statement, rows[0])
         values = [first.in_order(row, at) for at, row in enumerate(rows)]
@@ -199,16 +199,16 @@ class PostgresTables:
     async def _run(self, user_id: str, statement: BoundStatement, quota: Quota) -> StatementResult:
         self._storage.touch(user_id)
         if statement.checked.kind == "read":
-            return await self._connected(user_id, lambda connection: results.read(connection, statement))
+            return await self._with_connection(user_id, lambda connection: results.read(connection, statement))
         async with self._changing.of(user_id):
             seconds = MOST_IMPORT_SECONDS if len(statement.rows) > 1 else None
             try:
-                return await self._connected(
+                return await self._with_connection(
                     user_id, lambda connection: self._change(user_id, connection, statement, quota), seconds
                 )
             except (StatementError, QuotaExceeded):
                 if statement.checked.counted:
-                    await self._reclaim_failed(user_id, statement.checked.table)
+                    await self._reclaim_after_rollback(user_id, statement.checked.table)
                 raise
 
     async def _change(
@@ -220,7 +220,7 @@ class PostgresTables:
         try:
             await usage.lock(connection)
             before = await usage.measure(connection)
-            async with self._bounded(user_id, connection, before, quota):
+            async with self._watch_size(user_id, connection, before, quota):
                 result = await results.run(connection, statement)
             after = await usage.measure(connection)
             await _check_counts(connection, checked, before, after, result, quota)
@@ -252,7 +252,7 @@ class PostgresTables:
         return result
 
     @asynccontextmanager
-    async def _bounded(
+    async def _watch_size(
         self, user_id: str, connection: UserConnection, before: TableUsage, quota: Quota
     ) -> AsyncIterator[None]:
         """Cancel the statement that runs meanwhile when its tables outgrow the quota. Raises QuotaExceeded then."""
@@ -280,13 +280,13 @@ class PostgresTables:
             watching.cancel()
             await asyncio.wait([watching])
 
-    async def _reclaim_failed(self, user_id: str, table: str | None) -> None:
+    async def _reclaim_after_rollback(self, user_id: str, table: str | None) -> None:
         """Return the space that a change has taken before it was rolled back: it would count towards the quota."""
         with suppress(SymbiontError):
             counted = (await self._storage.stored(user_id)).table_bytes
-            measured = await self._connected(user_id, usage.measure)
+            measured = await self._with_connection(user_id, usage.measure)
             if measured.bytes > counted + _LEFT_BYTES:
-                await self._connected(user_id, lambda connection: self._reclaim(user_id, connection, table))
+                await self._with_connection(user_id, lambda connection: self._reclaim(user_id, connection, table))
 
     async def _reclaim(self, user_id: str, connection: UserConnection, table: str | None) -> None:
         """Return the space of deleted rows, and of those that a rollback has left; else autovacuum does it later."""
@@ -302,9 +302,9 @@ class PostgresTables:
         """Run `work`; return `nothing` for a user without tables."""
         if user_id not in self._known and await self._logins.find(user_id) is None:
             return nothing
-        return await self._connected(user_id, work)
+        return await self._with_connection(user_id, work)
 
-    async def _connected(
+    async def _with_connection(
         self, user_id: str, work: Callable[[UserConnection], Awaitable[Result]], seconds: float | None = None
     ) -> Result:
         """Run `work` with a connection of the user. Everything of asyncpg is translated."""

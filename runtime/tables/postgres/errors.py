@@ -61,13 +61,13 @@ _WRONG: Final[Sequence[tuple[str, str | None]]] = (
 
 def translated(error: BaseException) -> SymbiontError:
     """Return the error to raise instead of one of asyncpg, of a socket, or of a timeout."""
-    known = _translated(error)
+    known = _error_of(error)
     if isinstance(known, (StatementError, QuotaExceeded)) and known.row is None:
         known.row = getattr(error, "row", None)
     return known
 
 
-def _translated(error: BaseException) -> SymbiontError:
+def _error_of(error: BaseException) -> SymbiontError:
     if isinstance(error, SymbiontError):
         return error
     if isinstance(error, asyncpg.QueryCanceledError):

@@ -59,10 +59,10 @@ async def grants(database: Database, *, pool: int, strict: bool) -> str:
         facts = Facts(owner, name, connection.get_server_version().major, frozenset(row["rolname"] for row in rows))
     finally:
         connection.terminate()
-    return "\n".join([*_needed(facts, prefix, pool), *(_strict(facts) if strict else ()), ""])
+    return "\n".join([*_grant_lines(facts, prefix, pool), *(_strict(facts) if strict else ()), ""])
 
 
-def _needed(facts: Facts, prefix: str, pool: int) -> Sequence[str]:
+def _grant_lines(facts: Facts, prefix: str, pool: int) -> Sequence[str]:
     owner, database = quoted(facts.owner), quoted(facts.database)
     lines = [
         "-- To be run once by a superuser, in the database of the daemon.",

@@ -42,7 +42,7 @@ class Logins:
         """Return the login of a user; None if the user has no tables yet."""
         await self._database.learn_keys(user_id)
         async with self._database.read() as connection:
-            return await connection.run_sync(self._read, user_id)
+            return await connection.run_sync(self._stored_login, user_id)
 
     async def claim(self, user_id: str, new_name: Callable[[], str], pool: Sequence[str] | None) -> Login:
         """Return the login of a user; a new one if there is none, or if its password cannot be read.
@@ -55,7 +55,7 @@ class Logins:
         def take(connection: Connection) -> Login:
             self._storage.ensure(connection, user_id)
             users.require(connection, user_id)
-            known = self._read(connection, user_id)
+            known = self._stored_login(connection, user_id)
             if known is not None:
                 return known
             row = connection.execute(
@@ -94,7 +94,7 @@ class Logins:
 
         await self._database.transact(clear)
 
-    def _read(self, connection: Connection, user_id: str) -> Login | None:
+    def _stored_login(self, connection: Connection, user_id: str) -> Login | None:
         columns = (user_storage.c.name, user_storage.c.secret, user_storage.c.secret_version)
         row = connection.execute(select(*columns).where(user_storage.c.user_id == user_id)).first()
         if row is None or row.name is None or row.secret is None:

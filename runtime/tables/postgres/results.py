@@ -95,7 +95,7 @@ async def run(connection: UserConnection, statement: BoundStatement) -> Statemen
             if truncated and checked.kind == "read":
                 break
         if checked.kind == "delete" and not names:
-            affected += _affected(prepared.get_statusmsg())
+            affected += _affected_rows(prepared.get_statusmsg())
     return StatementResult(names, rows, 0 if checked.kind in ("read", "define", "drop") else affected, truncated)
 
 
@@ -177,6 +177,6 @@ def _json_bytes(values: Sequence[Value]) -> int:
     return len(json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")) + 1
 
 
-def _affected(status: str | None) -> int:
+def _affected_rows(status: str | None) -> int:
     number = (status or "").rpartition(" ")[2]
     return int(number) if number.isdigit() else 0

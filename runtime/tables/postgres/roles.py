@@ -66,7 +66,7 @@ class Roles:
 
     async def reason(self) -> str | None:
         """Return in one line why users cannot have tables; None: they can."""
-        async with self._connected() as connection:
+        async with self._connection() as connection:
             if connection.get_server_version().major < OLDEST:
                 return f"SQL tables need PostgreSQL {OLDEST} or newer"
             creates_schemas = await connection.fetchval(
@@ -79,7 +79,7 @@ class Roles:
 
     async def pool(self) -> Sequence[str] | None:
         """Return the names of prepared roles; None if roles can be created."""
-        async with self._connected() as connection:
+        async with self._connection() as connection:
             return None if await _creates_roles(connection) else await self._pool(connection)
 
     async def make(self, login: Login, user_id: str, still_held: Callable[[], Awaitable[bool]]) -> None:
@@ -91,7 +91,7 @@ class Roles:
         """
         name = quoted(login.name)
         mark = hashlib.sha256(user_id.encode()).hexdigest()
-        async with self._making, self._connected() as connection, connection.transaction():
+        async with self._making, self._connection() as connection, connection.transaction():
             await _lock(connection, login.name)
             if not await still_held():
                 raise users.removed_error()
@@ -113,7 +113,7 @@ class Roles:
 
     async def drop(self, name: str) -> None:
         """Drop the schema and the role, and all that belongs to the role; a prepared role stays for another user."""
-        async with self._connected() as connection:
+        async with self._connection() as connection:
             if await _exists(connection, name):
                 async with connection.transaction():
                     await _lock(connection, name)
@@ -128,7 +128,7 @@ class Roles:
 
     async def terminate(self, name: str, process: int) -> None:
         """End a connection of a role that does not answer, by its process on the server."""
-        async with self._connected() as connection:
+        async with self._connection() as connection:
             await connection.fetch(
                 "SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity"
                 " WHERE pid = $1 AND usename = $2",
@@ -139,7 +139,7 @@ class Roles:
     async def cancel_beyond(self, name: str, process: int, most: int) -> None:
         """Cancel what a process runs when the tables in this schema, with what is not committed, have more than `most`
         bytes. Returns after that; until then the caller cancels it."""
-        async with self._connected() as connection:
+        async with self._connection() as connection:
             while True:
                 if await connection.fetch(_CANCEL, name, process, most):
                     return
@@ -214,7 +214,7 @@ class Roles:
         return name.startswith(f"{self.prefix}{PREPARED}")
 
     @asynccontextmanager
-    async def _connected(self) -> AsyncIterator[Any]:
+    async def _connection(self) -> AsyncIterator[Any]:
         connection = None
         try:
             connection = await self._database.session()

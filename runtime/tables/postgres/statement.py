@@ -91,10 +91,10 @@ def check(statement: str, parameters: int, parameter_bytes: int) -> StatementPla
     statement = with_identity(statement, tokens_of(statement))
     tokens = [each for each in tokens_of(statement) if each.name not in COMMENTS]
     _check_tokens(tokens)
-    root = _parsed(statement, tokens)
+    root = _parse(statement, tokens)
     kind = _KINDS.get(type(root).__name__)
     if kind is None:
-        raise StatementError(f"{_called(root)} is not possible", hint=_ALLOWED)
+        raise StatementError(f"{_sql_name(root)} is not possible", hint=_ALLOWED)
     stored = kind in ("define", "drop")
     _Check(parameters, stored=stored).tree(root)
     if stored and parameters:
@@ -143,7 +143,7 @@ def _collects(node: Any) -> bool:
     return type(node).__name__ == "FuncCall" and FUNCTIONS[_name_of(node)] == "collect"
 
 
-def _parsed(statement: str, tokens: Sequence[Token]) -> Any:
+def _parse(statement: str, tokens: Sequence[Token]) -> Any:
     try:
         parsed = parse_sql(statement)
     except ParseError as error:
@@ -166,7 +166,7 @@ def _check_tokens(tokens: Sequence[Token]) -> None:
             raise StatementError(f"{token.text[:20]} is not a decimal number")
         follows = tokens[index + 1].name if index + 1 < len(tokens) else ""
         if follows == "ASCII_46" and token.text.strip('"').lower() in _SCHEMAS:
-            raise _qualified()
+            raise _schema_error()
 
 
 def _end(tokens: Sequence[Token]) -> int:
@@ -202,7 +202,7 @@ class _Check:
             return
         allowed = FIELDS.get(kind)
         if allowed is None or (depth and kind in _KINDS and kind != "SelectStmt"):
-            raise _refused(node)
+            raise _refusal(node)
         for name, value in fields(node):
             self._field(node, kind, name, value, allowed)
         special = getattr(self, f"_check_{kind.lower()}", None)
@@ -217,9 +217,9 @@ class _Check:
         choices = CHOICES.get((kind, name))
         if choices is not None:
             if value is not None and value.name not in choices:
-                raise _refused(node, value.name)
+                raise _refusal(node, value.name)
         elif name not in allowed and name not in PLACES and not _empty(value):
-            raise _refused(node, name)
+            raise _refusal(node, name)
 
     def _check_rangevar(self, node: Any) -> None:
         self._relations += 1
@@ -240,7 +240,7 @@ class _Check:
 
     def _check_columnref(self, node: Any) -> None:
         if len(node.fields) > 2:
-            raise _qualified()
+            raise _schema_error()
         for field in node.fields:
             if type(field).__name__ == "String":
                 _check_name(field.sval)
@@ -279,7 +279,7 @@ class _Check:
 
     def _operator(self, names: Sequence[Any]) -> None:
         if len(names) != 1:
-            raise _qualified()
+            raise _schema_error()
         name = names[0].sval
         if name not in OPERATORS:
             hint = (
@@ -289,7 +289,7 @@ class _Check:
 
     def _check_sortby(self, node: Any) -> None:
         if node.useOp:
-            raise _qualified()
+            raise _schema_error()
 
     def _check_a_indirection(self, node: Any) -> None:
         if any(type(each).__name__ != "A_Indices" for each in node.indirection):
@@ -299,7 +299,7 @@ class _Check:
         # Only the grammar writes these with a schema: EXTRACT(... FROM ...), LIKE ... ESCAPE.
         syntax = node.funcformat.name == "COERCE_SQL_SYNTAX" or node.funcname[-1].sval == "like_escape"
         if len(node.funcname) != (2 if syntax else 1):
-            raise _qualified()
+            raise _schema_error()
         name = node.funcname[-1].sval
         if name not in FUNCTIONS or (self._stored and name not in STORED):
             raise _no_function(name, stored=name in FUNCTIONS)
@@ -311,7 +311,7 @@ class _Check:
         name = node.names[-1].sval
         schema = [each.sval for each in node.names[:-1]]
         if schema not in ([], ["pg_catalog"]):
-            raise _qualified()
+            raise _schema_error()
         name = OTHER_TYPES.get(name, name)
         if name not in TYPES:
             raise _unknown_type(name)
@@ -360,7 +360,7 @@ class _Check:
     def _check_dropstmt(self, node: Any) -> None:
         for names in node.objects:
             if len(names) != 1:
-                raise _qualified()
+                raise _schema_error()
             _check_name(names[0].sval)
 
 
@@ -467,7 +467,7 @@ def _renamed_types(statement: str, root: Any) -> str:
     return statement
 
 
-def _called(node: Any) -> str:
+def _sql_name(node: Any) -> str:
     """Return the statement that a node is, in the words of SQL."""
     words: list[str] = []
     for letter in type(node).__name__.removesuffix("Stmt"):
@@ -477,7 +477,7 @@ def _called(node: Any) -> str:
     return " ".join(words) or "this statement"
 
 
-def _refused(node: Any, what: str = "") -> StatementError:
+def _refusal(node: Any, what: str = "") -> StatementError:
     kind = type(node).__name__
     known = {
         ("SelectStmt", "intoClause"): "SELECT INTO is not possible",
@@ -489,11 +489,11 @@ def _refused(node: Any, what: str = "") -> StatementError:
         ("IndexElem", "collation"): "COLLATE is not possible",
         ("A_Expr", "AEXPR_SIMILAR"): "SIMILAR TO is not possible; use LIKE or ILIKE",
     }
-    message = known.get((kind, what)) or f"{_called(node)}{' ' + what if what else ''} is not possible in a statement"
+    message = known.get((kind, what)) or f"{_sql_name(node)}{' ' + what if what else ''} is not possible in a statement"
     return StatementError(message, hint=_ALLOWED if kind.endswith("Stmt") else "write it in simpler SQL")
 
 
-def _qualified() -> StatementError:
+def _schema_error() -> StatementError:
     return StatementError(
         "names with a schema are not possible", hint="write only the name: there are no tables but your own"
     )

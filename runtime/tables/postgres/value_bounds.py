@@ -94,11 +94,11 @@ class ValueBounds:
         self._fold(statement, without=late)
         values, query, conflict, returning = (getattr(statement, name, None) for name in late)
         if query is not None:
-            self._widen(_stored(self._query(query)))
+            self._widen(_check_stored(self._query(query)))
         self.expression(conflict)
         for target in (*(values or ()), *((conflict and conflict.targetList) or ())):
             size = self.expression(target)
-            self._widen(_stored(Columns(size, size + self._columns.row)))
+            self._widen(_check_stored(Columns(size, size + self._columns.row)))
         self.expression(returning)
 
     def expression(self, node: Any) -> int:
@@ -234,7 +234,7 @@ class ValueBounds:
         if _is_plain(node.arg):
             return size
         if name in _EXPANDING or (name == "numeric" and node.typeName.arrayBounds):
-            return size if _is_json(node.arg) else _expanded(size)
+            return size if _is_json(node.arg) else _expanded_size(size)
         if node.typeName.arrayBounds:
             return _ELEMENT * size
         if name in _TEXTS:  # of an array or a row it has escapes
@@ -310,7 +310,7 @@ def _row(targets: Iterable[Columns]) -> int:
     return sum(each.row for each in targets)
 
 
-def _stored(columns: Columns) -> Columns:
+def _check_stored(columns: Columns) -> Columns:
     if columns.column > MOST_STORED:
         raise StatementError(
             "a value to be stored could get too long", hint="shorten it, such as left(string_agg(name, ','), 60000)"
@@ -343,7 +343,7 @@ def _literal(value: Any) -> int:
     return SMALL
 
 
-def _expanded(size: int) -> int:
+def _expanded_size(size: int) -> int:
     if size * _EXPANSION > MOST_VALUE:
         raise StatementError(
             "a text that is cast to JSON or numeric[] could get very long",

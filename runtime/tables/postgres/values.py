@@ -48,10 +48,10 @@ def to_postgres(value: Value, kind: str, number: int) -> Any:
     if kind.endswith("[]"):
         if not isinstance(value, list):
             raise _wrong(number, kind, "a list")
-        several = [None if each is None else _converted(each, kind[:-2], number) for each in value]
+        several = [None if each is None else _convert(each, kind[:-2], number) for each in value]
         _check_size(sum(_size(each, kind[:-2], number) + 4 for each in several), number)
         return several
-    converted = _converted(value, kind, number)
+    converted = _convert(value, kind, number)
     _check_size(_size(converted, kind, number), number)
     return converted
 
@@ -76,7 +76,7 @@ def _check_size(size: int, number: int) -> None:
         )
 
 
-def _converted(value: Any, kind: str, number: int) -> Any:
+def _convert(value: Any, kind: str, number: int) -> Any:
     if kind in _INTEGERS:
         return _integer(value, kind, number)
     convert = _CONVERSIONS.get(kind)

@@ -130,7 +130,7 @@ class SqliteTables:
 
     async def tables(self, user_id: str) -> Sequence[TableInfo]:
         """Return the user's tables by name; none if the user has none."""
-        if await self._stored(user_id) is None:
+        if await self._find_file(user_id) is None:
             return []
         answer = await self._ask(user_id, messages.Describe(), _OPEN_SECONDS)
         assert isinstance(answer, messages.Tables)
@@ -138,7 +138,7 @@ class SqliteTables:
 
     async def page(self, user_id: str, table: str, *, after: str | None = None, limit: int = MOST_ROWS) -> TablePage:
         """Return rows of a table, for exports: a row that does not change meanwhile is on exactly one page."""
-        if await self._stored(user_id) is None:
+        if await self._find_file(user_id) is None:
             raise unknown_name("table", table, [], StatementError)
         asked = messages.ReadPage(checked_text(table, "the name of the table"), after, max(1, min(limit, MOST_ROWS)))
         answer = await self._ask(user_id, asked, MOST_SECONDS + MARGIN_SECONDS)
@@ -150,13 +150,13 @@ class SqliteTables:
         """See `SqlDatabase.lost`. What is open is stored again first."""
         for user_id in [each for each, file in self._open.items() if file.worker and not are_unchanged(file.files)]:
             with suppress(SymbiontError):
-                await self._shielded(self._close_idle(user_id))
+                await self._shield(self._close_idle(user_id))
         named = await self._files.names(filled=True)
         return await asyncio.to_thread(lambda: [str(path) for path in map(self._path, named) if not path.exists()])
 
     async def drop(self, user_id: str) -> None:
         """Delete all tables of a user, and what belongs to them. Nothing happens if there are none."""
-        await self._shielded(self._drop(user_id))
+        await self._shield(self._drop(user_id))
 
     async def renew_keys(self) -> None:
         """Give a new key to each file whose user's key was rotated since it was made."""
@@ -166,7 +166,7 @@ class SqliteTables:
         problems = 0
         for user_id in await self._files.of_earlier_keys():
             try:
-                await self._shielded(self._renew(user_id))
+                await self._shield(self._renew(user_id))
             except SymbiontError as error:
                 problems += 1
                 log.warning("tables_keep_their_key", user_id=user_id, reason=error.line())
@@ -214,7 +214,7 @@ class SqliteTables:
     async def _ask(self, user_id: str, message: ToWorker, seconds: float, quota: Quota | None = None) -> Answer:
         """Return the answer of the user's worker. Raises what its failures mean."""
         try:
-            answer = await self._shielded(self._exchange(user_id, message, seconds, quota))
+            answer = await self._shield(self._exchange(user_id, message, seconds, quota))
         except TooLong:
             raise StatementError("the parameters are too long together", hint="pass fewer at once") from None
         except WorkerTimeout as late:
@@ -234,7 +234,7 @@ class SqliteTables:
             raise failure
         return answer
 
-    async def _shielded(self, work: Coroutine[Any, Any, Result]) -> Result:
+    async def _shield(self, work: Coroutine[Any, Any, Result]) -> Result:
         """Do the work, also if its caller is cancelled: nobody else could say in what state the worker is."""
         if self._closed:
             work.close()
@@ -251,7 +251,7 @@ class SqliteTables:
             await self._storage.note_tables(user_id, size.tables, size.bytes, quota)
             noted.append(size)
 
-        async with self._held(user_id) as file:
+        async with self._lock_file(user_id) as file:
             worker = await self._worker(user_id, file)
             try:
                 answer = await worker.ask(message, seconds, note)
@@ -265,7 +265,7 @@ class SqliteTables:
             return answer
 
     @asynccontextmanager
-    async def _held(self, user_id: str) -> AsyncIterator[_OpenFile]:
+    async def _lock_file(self, user_id: str) -> AsyncIterator[_OpenFile]:
         """Hold the file of a user: nobody else uses, opens or closes it."""
         file = self._open.setdefault(user_id, _OpenFile())
         self._open.move_to_end(user_id)
@@ -308,7 +308,7 @@ class SqliteTables:
         file = self._open.get(user_id)
         if file is None or file.calls:
             return
-        async with self._held(user_id) as held:
+        async with self._lock_file(user_id) as held:
             await self._close(user_id, held)
 
     async def _close(self, user_id: str, file: _OpenFile) -> None:
@@ -335,7 +335,7 @@ class SqliteTables:
             file.worker = None
             self._slots -= 1
         await self._prepare()
-        stored = await self._stored(user_id) or await self._files.add(user_id)
+        stored = await self._find_file(user_id) or await self._files.add(user_id)
         await self._take_slot()
         try:
             worker = await self._template.fork()
@@ -357,7 +357,7 @@ class SqliteTables:
         file.worker, file.files = worker, identities(self._path(stored.name))
         return worker
 
-    async def _stored(self, user_id: str) -> TableFile | None:
+    async def _find_file(self, user_id: str) -> TableFile | None:
         try:
             return await self._files.find(user_id)
         except (Unsealable, KeyForgotten) as error:
@@ -397,7 +397,7 @@ class SqliteTables:
     # Changes of files
 
     async def _drop(self, user_id: str) -> None:
-        async with self._held(user_id) as file:
+        async with self._lock_file(user_id) as file:
             if file.worker is not None:
                 await file.worker.kill()
             # Without the name in the row, nobody would know after a kill what is left to delete.
@@ -408,13 +408,13 @@ class SqliteTables:
 
     async def _renew(self, user_id: str) -> None:
         """Copy the file of a user to one with a new key, and use that."""
-        async with self._held(user_id) as file:
-            old = await self._stored(user_id)
+        async with self._lock_file(user_id) as file:
+            old = await self._find_file(user_id)
             if old is None:
                 return
             worker = await self._worker(user_id, file)
             # The worker may have restored it.
-            old = await self._stored(user_id) or old
+            old = await self._find_file(user_id) or old
             unused = await self._copy(user_id, old, worker)
             await self._close(user_id, file)
             await self._delete(unused)
@@ -422,7 +422,7 @@ class SqliteTables:
     async def _restore(self, user_id: str, file: _OpenFile, worker: Worker) -> None:
         """Store what is in an open file that was removed, or replaced, in a new one."""
         await asyncio.to_thread(self._folder.mkdir, mode=0o700, exist_ok=True)
-        old = await self._stored(user_id)
+        old = await self._find_file(user_id)
         if old is not None:
             await self._copy(user_id, old, worker)
             log.warning("tables_restored", user_id=user_id, reason="their file was removed while it was open")

@@ -53,7 +53,7 @@ class TableFiles:
         query = select(*(user_storage.c[name] for name in (*_COLUMNS, *_SIZE)))
         async with self._database.read() as connection:
             row = (await connection.execute(query.where(user_storage.c.user_id == user_id))).first()
-        return None if row is None or row.name is None else self._opened(user_id, row)
+        return None if row is None or row.name is None else self._table_file(user_id, row)
 
     async def add(self, user_id: str) -> TableFile:
         """Return the file of a user, whose row has a name and a key for it now. Raises NotFound for a user who was
@@ -63,8 +63,8 @@ class TableFiles:
             self._storage.ensure(connection, user_id)
             row = _row(connection, user_id)
             if row.name is not None:
-                return self._opened(user_id, row)
-            return self._stored(connection, user_id, self.new(user_id), row.secret_version)
+                return self._table_file(user_id, row)
+            return self._store(connection, user_id, self.new(user_id), row.secret_version)
 
         return await self._database.transact(add)
 
@@ -80,7 +80,7 @@ class TableFiles:
             row = _row(connection, user_id)
             if row is None or row.name != old.name:
                 return False
-            self._stored(connection, user_id, new, row.secret_version)
+            self._store(connection, user_id, new, row.secret_version)
             return True
 
         return await self._database.transact(replace)
@@ -124,17 +124,17 @@ class TableFiles:
 
     def _is_of_earlier_key(self, row: Any) -> bool:
         try:
-            return self._opened(row.user_id, row).maker != self._database.keys.ensure(row.user_id).prefix
+            return self._table_file(row.user_id, row).maker != self._database.keys.ensure(row.user_id).prefix
         except (Unsealable, KeyForgotten):
             # Nobody can open this file.
             return False
 
-    def _opened(self, user_id: str, row: Any) -> TableFile:
+    def _table_file(self, user_id: str, row: Any) -> TableFile:
         content = self._seal.open(bytes(row.secret), row="", user_id=user_id, version=row.secret_version)
         key, maker = content[:KEY_BYTES], content[KEY_BYTES : KEY_BYTES + PREFIX_BYTES]
         return TableFile(row.name, key, maker, Size(row.table_count, row.table_bytes))
 
-    def _stored(self, connection: Connection, user_id: str, file: TableFile, version: int) -> TableFile:
+    def _store(self, connection: Connection, user_id: str, file: TableFile, version: int) -> TableFile:
         sealed = self._seal.close(file.key + file.maker, row="", user_id=user_id, version=version + 1)
         bulk.update(connection, user_storage, ("user_id",), _COLUMNS, [(user_id, file.name, sealed, version + 1)])
         return file

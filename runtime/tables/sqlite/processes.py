@@ -111,7 +111,7 @@ class Worker:
         with suppress(OSError):
             self._writer.write(messages.TO_WORKER.encode(messages.Close()))
         with suppress(TimeoutError):
-            await self._ended(seconds)
+            await self._wait_for_end(seconds)
         await self.kill()
 
     async def kill(self) -> None:
@@ -119,13 +119,13 @@ class Worker:
         with suppress(OSError):
             self._template.send(messages.control(self._number))
         try:
-            await self._ended(_EXIT_SECONDS)
+            await self._wait_for_end(_EXIT_SECONDS)
         except TimeoutError:
             raise TablesUnavailable("the worker of your tables does not end", hint="check the disk") from None
         finally:
             self._writer.close()
 
-    async def _ended(self, seconds: float) -> None:
+    async def _wait_for_end(self, seconds: float) -> None:
         """Wait for the end of the process: its end of the socket is closed with all its files."""
         async with asyncio.timeout(seconds):
             with suppress(OSError):
@@ -149,9 +149,9 @@ class Template:
         try:
             async with self._forking:
                 try:
-                    channel, number = await self._forked(theirs)
+                    channel, number = await self._fork(theirs)
                 except ConnectionError:  # it had ended
-                    channel, number = await self._forked(theirs)
+                    channel, number = await self._fork(theirs)
             if not number:
                 raise TablesUnavailable("no worker for your tables can be started", hint="too many processes run")
             return Worker(channel, number, await asyncio.open_unix_connection(sock=ours))
@@ -176,7 +176,7 @@ class Template:
                     await self._process.wait()
             await self._kill()
 
-    async def _forked(self, theirs: socket.socket) -> tuple[socket.socket, int]:
+    async def _fork(self, theirs: socket.socket) -> tuple[socket.socket, int]:
         """Have a worker forked for this socket. Return the socket to the template, and the worker's process; 0: that is
         not possible. A template that does not answer is killed. Raises ConnectionError if it has ended."""
         if self._closed:

@@ -93,13 +93,15 @@ class Statement(NamedTuple):
         if isinstance(parameters, dict):
             wanted = {name[1:] for name in self.names}
             if self.positions:
-                raise refused(f"the statement has ?, but params is an object{_given(parameters)}", "make params a list")
+                raise refused(
+                    f"the statement has ?, but params is an object{_key_list(parameters)}", "make params a list"
+                )
             if missing := sorted(wanted - set(parameters)):
                 raise refused(
                     f"params lacks a value for :{missing[0]}", "params is an object with a key for each :name"
                 )
             if unknown := sorted(set(parameters) - wanted):
-                raise refused(f"the statement has no :{unknown[0]}, which params contains", _named(wanted))
+                raise refused(f"the statement has no :{unknown[0]}, which params contains", _name_list(wanted))
             return {name: _bound(value) for name, value in parameters.items()}
         if self.names and parameters:
             raise refused("the statement has :name, but params is a list", "make params an object with a key for each")
@@ -186,9 +188,9 @@ def _refuse_kind(words: list[str]) -> None:
         raise refused(f"{verb} {what}".rstrip() + " is not allowed", f"use {_ALLOWED}")
 
 
-def _given(parameters: Mapping[str, object]) -> str:
+def _key_list(parameters: Mapping[str, object]) -> str:
     return f" with {', '.join(sorted(parameters)[:5])}" if parameters else ""
 
 
-def _named(names: set[str]) -> str:
+def _name_list(names: set[str]) -> str:
     return f"it has {', '.join(f':{name}' for name in sorted(names)[:10])}" if names else "it has no parameters"

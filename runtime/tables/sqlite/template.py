@@ -43,14 +43,14 @@ def main() -> None:
     workers: set[int] = set()
     while True:
         ready, _, _ = select.select([channel], [], [], _LOOK_SECONDS if workers else None)
-        workers.difference_update(_ended())
+        workers.difference_update(_reap())
         if not ready:
             continue
         content, descriptors, _, _ = socket.recv_fds(channel, CONTROL_BYTES, 1)
         if len(content) < CONTROL_BYTES:
             break
         if descriptors:
-            number = _forked(channel, descriptors[0])
+            number = _fork(channel, descriptors[0])
             if number:
                 workers.add(number)
             channel.sendall(control(number))
@@ -69,7 +69,7 @@ def be_one_user() -> None:
         os.setreuid(os.geteuid(), os.geteuid())
 
 
-def _ended() -> list[int]:
+def _reap() -> list[int]:
     found = []
     with suppress(ChildProcessError):
         while ended := os.waitpid(-1, os.WNOHANG)[0]:
@@ -77,7 +77,7 @@ def _ended() -> list[int]:
     return found
 
 
-def _forked(channel: socket.socket, descriptor: int) -> int:
+def _fork(channel: socket.socket, descriptor: int) -> int:
     """Fork a worker for the socket, and return its process; 0 if that is not possible."""
     parent = os.getpid()
     try:

@@ -43,8 +43,8 @@ class UserFile:
         self._limit = 0
         self._rows: dict[str, int] = {}
         """Of each table that rows were added to: at least the number of its rows."""
-        self._look()
-        self.size = self._measured()
+        self._load_names()
+        self.size = self._measure()
 
     def run(self, asked: Run, committing: Callable[[Size, bool], None]) -> StatementRows:
         """Run a statement with each of the parameters, in one transaction. `committing` is called with the size before
@@ -87,15 +87,15 @@ class UserFile:
                 ran = self._run_all(statement, asked)
                 if statement.defines:
                     self._rows.clear()
-                    self._look()
+                    self._load_names()
                     tables.check_names(self._file)
-                size = self._measured()
+                size = self._measure()
                 self._check_size(size, asked.limits)
                 committing(size, size != self.size)
         except BaseException as error:
             self._rows.clear()
             with suppress(apsw.Error):
-                self._look()
+                self._load_names()
             if isinstance(error, _TooManyRows):
                 raise Refusal(Failure("rows", error.table, count=tables.count(self._file, error.table))) from None
             raise
@@ -135,7 +135,7 @@ class UserFile:
                 if only_reads and not cursor.is_readonly:
                     raise Refusal(Failure("changes", "the statement may change something"))
                 columns.append(_columns(cursor))
-                before.update(self._counted(limits))
+                before.update(self._row_counts(limits))
             return True
 
         cursor = self._file.raw.cursor()
@@ -148,7 +148,7 @@ class UserFile:
                     if not found.add(row) and only_reads:
                         break
         except (apsw.Error, UnicodeDecodeError, ValueError, OverflowError, TypeError, MemoryError) as error:
-            raise Refusal(self._failed(error)) from None
+            raise Refusal(self._failure(error)) from None
         finally:
             cursor.close(True)
         if not columns:
@@ -157,14 +157,14 @@ class UserFile:
         self._check_rows(before, affected, limits)
         return StatementRows(columns[0], found.rows, affected, found.truncated)
 
-    def _failed(self, error: Exception) -> Failure:
+    def _failure(self, error: Exception) -> Failure:
         if isinstance(error, apsw.FullError) and not self._file.disk_is_full():
             return Failure("bytes", "")
         return described(error, self._file.allowed.reason, lambda what: tables.known(self._file, what))
 
     # Limits
 
-    def _counted(self, limits: Limits) -> dict[str, int]:
+    def _row_counts(self, limits: Limits) -> dict[str, int]:
         """Return of each table that the statement adds rows to at least how many it has; exactly, if that may be as
         many as it may have. Counting all rows each time would make each INSERT slower than the one before."""
         if limits.rows is None:
@@ -193,10 +193,10 @@ class UserFile:
         if size.bytes > max(limits.bytes, self.size.bytes):
             raise Refusal(Failure("bytes", ""))
 
-    def _measured(self) -> Size:
+    def _measure(self) -> Size:
         return Size(len(self._file.allowed.tables), self._file.used())
 
-    def _look(self) -> None:
+    def _load_names(self) -> None:
         """Note which tables there are."""
         self._file.allowed.know(tables.names(self._file))
 

@@ -65,7 +65,7 @@ def serve(channel: socket.socket) -> None:
                 answer = FileReady(file.size)
             else:
                 assert file is not None
-                answer = _answered(file, asked, channel)
+                answer = _answer(file, asked, channel)
         except Refusal as refusal:
             answer = refusal.failed
         except (apsw.Error, OSError, MemoryError, UnicodeDecodeError) as error:
@@ -77,7 +77,7 @@ def serve(channel: socket.socket) -> None:
         file.close()
 
 
-def _answered(file: UserFile, asked: ToWorker, channel: socket.socket) -> Answer:
+def _answer(file: UserFile, asked: ToWorker, channel: socket.socket) -> Answer:
     match asked:
         case Run():
             return file.run(asked, partial(_commit, channel))

@@ -126,8 +126,8 @@ async def agent_chat(
     run_id = await inputs.send(caller.user_id, found.name, place.id, text, caller.scopes, metadata)
     context.daemon.on_queued()
     if not wait:
-        return _begun(run_id, place)
-    return await _followed(context, run_id, wait, place)
+        return _new_turn(run_id, place)
+    return await _follow(context, run_id, wait, place)
 
 
 @tool("read", example={"run": EXAMPLE_ID})
@@ -136,8 +136,8 @@ async def agent_run_show(context: Context, run: RunId, agent: AnyAgent = None, w
 
     It can be of a message or of a delivery.
     """
-    await _named(context, run, agent)
-    return await _followed(context, run, wait)
+    await _run_of_agent(context, run, agent)
+    return await _follow(context, run, wait)
 
 
 @tool("write", idempotent=True, example={"run": EXAMPLE_ID})
@@ -146,11 +146,11 @@ async def agent_run_cancel(context: Context, run: RunId, agent: AnyAgent = None)
 
     What the agent did until then stays, also what it said.
     """
-    await _named(context, run, agent)
+    await _run_of_agent(context, run, agent)
     return CancelledRun(run=run, state=await _need_daemon(context)(run, context.caller.user_id))
 
 
-def _begun(run_id: str, thread: Thread) -> AgentTurn:
+def _new_turn(run_id: str, thread: Thread) -> AgentTurn:
     """Return the turn of a message that was sent just now."""
     usage = UsageAnswer(calls=0, tokens_in=0, tokens_out=0, cached=0, cost=None)
     return AgentTurn(
@@ -190,7 +190,7 @@ async def _place(context: Context, agent: Agent, thread_id: str | None, subject:
     return thread
 
 
-async def _named(context: Context, run_id: str, agent: str | None) -> NamedRun:
+async def _run_of_agent(context: Context, run_id: str, agent: str | None) -> NamedRun:
     """Return a run of the caller, and of the agent if one is named. Raises NotFound."""
     found = await named_run(context.database, run_id, context.caller.user_id)
     if agent not in (None, found.run.agent):
@@ -198,7 +198,7 @@ async def _named(context: Context, run_id: str, agent: str | None) -> NamedRun:
     return found
 
 
-async def _followed(context: Context, run_id: str, seconds: float, sent_to: Thread | None = None) -> AgentTurn:
+async def _follow(context: Context, run_id: str, seconds: float, sent_to: Thread | None = None) -> AgentTurn:
     """Return a run when it is over, or waits for a decision, or after `seconds`. `sent_to`: its message was sent to
     this thread just now, so there is nothing to see before its end."""
     loop, user_id = asyncio.get_running_loop(), context.caller.user_id
@@ -232,4 +232,4 @@ def _answered_turn(events: Sequence[Event], run_id: str, thread: Thread) -> Agen
     if (last["ended"], last["total_steps"], last["total_messages"]) != ("answered", 1, len(said)):
         return None
     whole = {"state": DONE, "ended": last["ended"], "messages": said, "usage": UsageAnswer(**last["usage"])}
-    return _begun(run_id, thread).model_copy(update=whole)
+    return _new_turn(run_id, thread).model_copy(update=whole)

@@ -167,14 +167,14 @@ async def agent_config_show(context: Context, agent: AgentOrMain = None, user: U
 
     They are those of the program, except for what the user changed.
     """
-    declared, user_id = _configured(context, agent), await asked_user(context, user) or context.caller.user_id
+    declared, user_id = _configurable_agent(context, agent), await asked_user(context, user) or context.caller.user_id
     stored = AgentSettings(context.database, context.clock)
     try:
         found = await stored.get(user_id, declared.name)
     except Unsealable:
         unread = StoredSettings({}, await stored.version(user_id, declared.name))
-        return _shown(context, declared, unread, _UNREADABLE)
-    return _shown(context, declared, found)
+        return _agent_config(context, declared, unread, _UNREADABLE)
+    return _agent_config(context, declared, found)
 
 
 @tool(
@@ -207,7 +207,7 @@ async def agent_config_edit(
     A setting that is not given is that of the program again. What the program locks cannot be changed. The agent uses
     the new settings from its next attempt on.
     """
-    declared, user_id = _configured(context, agent), await asked_user(context, user) or context.caller.user_id
+    declared, user_id = _configurable_agent(context, agent), await asked_user(context, user) or context.caller.user_id
     given = {
         "enabled": enabled,
         "model": model,
@@ -226,10 +226,10 @@ async def agent_config_edit(
     stored = AgentSettings(context.database, context.clock)
     new = await stored.put(user_id, declared.name, settings, version=version, also=wake)
     context.daemon.on_queued()
-    return _shown(context, declared, StoredSettings(settings, new))
+    return _agent_config(context, declared, StoredSettings(settings, new))
 
 
-def _configured(context: Context, name: str | None) -> Agent:
+def _configurable_agent(context: Context, name: str | None) -> Agent:
     """Return the agent whose settings a user may have. Raises NotFound with the nearest names, and for a recorder."""
     agent = named_agent(context, name)
     if model_of(agent) is None:
@@ -250,13 +250,13 @@ def _check(context: Context, agent: Agent, settings: Mapping[str, Any]) -> None:
         )
     models, model = offered_models(context.program, agent), settings.get("model")
     if model is not None and model not in models:
-        raise wrong("model", _not_offered(context.program, model), hint=unknown_name("model", model, models).hint)
+        raise wrong("model", _model_problem(context.program, model), hint=unknown_name("model", model, models).hint)
     reply, size = agent.context.reply_tokens, settings.get("max_tokens")
     if reply is not None and size is not None and size <= reply:
         raise wrong("max_tokens", f"it must be more than the {reply} tokens that a reply of the agent may have")
 
 
-def _not_offered(program: Program, model: str) -> str:
+def _model_problem(program: Program, model: str) -> str:
     block = program.models.get(model)
     if block is None:
         return f"there is no model {model}"
@@ -265,7 +265,7 @@ def _not_offered(program: Program, model: str) -> str:
     return f"the costs of the agent are limited, and the model {model} has no prices"
 
 
-def _shown(context: Context, declared: Agent, stored: StoredSettings, problem: str | None = None) -> AgentConfig:
+def _agent_config(context: Context, declared: Agent, stored: StoredSettings, problem: str | None = None) -> AgentConfig:
     own = own_agent(context.program, declared, stored.settings)
     notes = [*([problem] if problem else []), *(f"{name} is ignored: {why}" for name, why in own.ignored.items())]
     if not declared.enabled:

@@ -95,7 +95,7 @@ class Follower:
                 while until is None or loop.time() < until:
                     changed.clear()
                     if reads:
-                        async for event in self._arrived(changed):
+                        async for event in self._new_events(changed):
                             yield event
                     if self.is_over:
                         return
@@ -110,10 +110,10 @@ class Follower:
                         self._looks_at_run, looked = True, loop.time()
                     yield None
 
-    async def _arrived(self, watch: Watch) -> AsyncGenerator[Event]:
+    async def _new_events(self, watch: Watch) -> AsyncGenerator[Event]:
         """Yield what has happened since the last call. `watch`: of the user's events."""
         try:
-            page = self._published(watch) or await self._page()
+            page = self._published_page(watch) or await self._page()
         except Unavailable:
             self._is_caught_up = False
             await asyncio.sleep(RETRY_SECONDS)
@@ -144,7 +144,7 @@ class Follower:
             self._reason = reason
             yield Event(NOTE, self._of_run({"detail": reason}))
 
-    def _published(self, watch: Watch) -> EventPage | None:
+    def _published_page(self, watch: Watch) -> EventPage | None:
         """Return the next events as this process published them; None if the log has to be read: at first, after a gap
         that another daemon's events leave, and to see whether the run is over."""
         new = [each for each in watch.events if isinstance(each, NewEvents) and each.last > (self._after or 0)]

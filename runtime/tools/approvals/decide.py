@@ -140,13 +140,13 @@ async def approval_list(
     if not found:
         check_agent(context, agent)
     known = await users.names(context.database)
-    return CallApprovals(approvals=[_shown(context, each, known) for each in found])
+    return CallApprovals(approvals=[_call_approval(context, each, known) for each in found])
 
 
 @tool("read", example={"approval_id": EXAMPLE_ID})
 async def approval_show(context: Context, approval_id: ApprovalId) -> CallApproval:
     """Show a call that waits for approval, or that was decided."""
-    return await _whole(context, await _found(context, approval_id))
+    return await _whole(context, await _find(context, approval_id))
 
 
 @tool("write", destructive=True, example={"approval_id": EXAMPLE_ID})
@@ -155,7 +155,7 @@ async def approval_approve(context: Context, approval_id: ApprovalId, always: Al
 
     Of several decisions about a call only the first one counts. A call whose agent is not in the program waits for it.
     """
-    found = await _found(context, approval_id)
+    found = await _find(context, approval_id)
     if (why := _hindrance(context, found)) is not None:
         raise Conflict(f"{why}, so this call cannot run", hint="approve it when the agent is back, or deny it")
     return await _decide(context, found, APPROVED, always=always)
@@ -167,7 +167,7 @@ async def approval_deny(context: Context, approval_id: ApprovalId, reason: Reaso
 
     Of several decisions about a call only the first one counts.
     """
-    return await _decide(context, await _found(context, approval_id), DENIED, reason=reason)
+    return await _decide(context, await _find(context, approval_id), DENIED, reason=reason)
 
 
 @tool("read", example={"agent": "assistant"})
@@ -199,7 +199,7 @@ async def _decide(
     return await _whole(context, decided)
 
 
-async def _found(context: Context, approval_id: str) -> Approval:
+async def _find(context: Context, approval_id: str) -> Approval:
     return await _approvals(context).find(approval_id, _whose(context))
 
 
@@ -219,10 +219,10 @@ def _approvals(context: Context) -> Approvals:
 
 
 async def _whole(context: Context, approval: Approval) -> CallApproval:
-    return _shown(context, approval, await users.names(context.database))
+    return _call_approval(context, approval, await users.names(context.database))
 
 
-def _shown(context: Context, approval: Approval, known: dict[str, str]) -> CallApproval:
+def _call_approval(context: Context, approval: Approval, known: dict[str, str]) -> CallApproval:
     by = approval.decided_by
     return CallApproval.of(
         approval,

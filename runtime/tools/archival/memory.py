@@ -112,7 +112,7 @@ async def archival_insert(
     stored twice. If it contradicts an older one, use archival_replace.
     """
     archive = await archive_of(context, agent, subject)
-    return _archived(*await archive.insert(content, tags))
+    return _archived_item(*await archive.insert(content, tags))
 
 
 @tool("read", example={"agent": "assistant", "query": "where does Ada live", "tags": ["home"], "limit": 5})
@@ -168,7 +168,7 @@ async def archival_replace(
     replaced already cannot be replaced again: the error names the newest.
     """
     archive = await archive_of(context, agent, subject)
-    return _archived(*await archive.replace(memory_id, content, tags))
+    return _archived_item(*await archive.replace(memory_id, content, tags))
 
 
 @tool("write", destructive=True, example={"agent": "assistant", "memory_id": EXAMPLE_ID})
@@ -184,5 +184,5 @@ async def archival_forget(
     return ForgottenItem(memory_id=memory_id, agent=archive.agent, memory=archive.memory.name)
 
 
-def _archived(item: Item, own: bool) -> ArchivedItem:
+def _archived_item(item: Item, own: bool) -> ArchivedItem:
     return ArchivedItem.of(item, outcome="stored" if own else "there")

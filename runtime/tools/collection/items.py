@@ -22,8 +22,8 @@ _turns = KeyedLock()
 @tool("read", example={"memory_id": EXAMPLE_ID})
 async def get(context: Context, memory_id: types.ItemId) -> types.KeptMemory:
     """Show one item of a collection, and its origin."""
-    item, _ = await _found(context, memory_id)
-    return _kept(item)
+    item, _ = await _find_item(context, memory_id)
+    return _kept_memory(item)
 
 
 @tool(
@@ -67,9 +67,9 @@ async def update(
         changes["chunk_hash"] = ""
     # Two concurrent updates would overwrite each other's changes.
     async with _turns.of(memory_id):
-        item, where = await _found(context, memory_id)
+        item, where = await _find_item(context, memory_id)
         try:
-            return _kept(await where.memory.replace(item.changed(**changes)))
+            return _kept_memory(await where.memory.replace(item.changed(**changes)))
         except NoSuchItem:
             raise _none(memory_id) from None
 
@@ -77,7 +77,7 @@ async def update(
 @tool("write", idempotent=True, destructive=True, example={"memory_id": EXAMPLE_ID})
 async def forget(context: Context, memory_id: types.ItemId) -> types.Forgotten:
     """Delete one item of a collection permanently."""
-    item, where = await _found(context, memory_id)
+    item, where = await _find_item(context, memory_id)
     await forget_copies_of(context.database, [item])
     try:
         await where.memory.forget(item.memory_id, item.agent_id)
@@ -86,7 +86,7 @@ async def forget(context: Context, memory_id: types.ItemId) -> types.Forgotten:
     return types.Forgotten(memory_id=item.memory_id, collection=item.agent_id)
 
 
-async def _found(context: Context, memory_id: str) -> tuple[Item, Collection]:
+async def _find_item(context: Context, memory_id: str) -> tuple[Item, Collection]:
     """Return the item and its collection. An item of another user or subject is treated as missing. Raises NotFound."""
     whose, subject = user_filter(context, None), subject_filter(context)
     for memory in await collection_memories(context):
@@ -100,5 +100,5 @@ def _none(memory_id: str) -> NotFound:
     return NotFound(f"no collection has an item with the id {memory_id}", hint="search returns the ids of its hits")
 
 
-def _kept(item: Item) -> types.KeptMemory:
+def _kept_memory(item: Item) -> types.KeptMemory:
     return types.KeptMemory.of(item, collection=item.agent_id)

@@ -62,7 +62,7 @@ async def new_collection(
         memory, there = (await find_collection(context, name)).memory, True
     except NoSuchCollection:
         memory, there = await default_memory(context), False
-    known = await _asserted(memory, dimension, notes, context.call_owner)
+    known = await _check_dimension(memory, dimension, notes, context.call_owner)
     created = not there and await store_of(memory).create(name, context.caller.user_id)
     return types.MadeCollection(
         name=name, memory=memory.name, created=created, embedding=memory.embedding, dimension=known, notes=notes
@@ -78,7 +78,7 @@ async def metrics(context: Context, collection: types.AnyCollection = None) -> t
     found: list[types.CollectionMetrics] = []
     for memory in memories:
         wanted = [each for each in await counted(context, memory) if only is None or each["name"] == only.name]
-        found += [await _measured(context, memory, fields) for fields in wanted]
+        found += [await _metrics(context, memory, fields) for fields in wanted]
     called = counted_calls(user_filter(context, None))
     return types.MetricsReport(
         collections=found,
@@ -107,7 +107,7 @@ async def counted(context: Context, memory: OpenMemory) -> list[dict[str, Any]]:
     ]
 
 
-async def _measured(context: Context, memory: OpenMemory, fields: Mapping[str, Any]) -> types.CollectionMetrics:
+async def _metrics(context: Context, memory: OpenMemory, fields: Mapping[str, Any]) -> types.CollectionMetrics:
     whose, name = user_filter(context, None), fields["name"]
     projects = await store_of(memory).projects(name, whose)
     tags = await store_of(memory).tags(name, whose)
@@ -179,7 +179,7 @@ def _visible_problem(problem: str | None, instead: str, *, shown: bool) -> str |
     return problem if shown or problem is None else instead
 
 
-async def _asserted(memory: OpenMemory, wanted: int | None, notes: list[str], owner: CallOwner) -> int | None:
+async def _check_dimension(memory: OpenMemory, wanted: int | None, notes: list[str], owner: CallOwner) -> int | None:
     """Return the dimension of the memory's vectors. Raises WrongParameters if another one is wanted,
     EmbeddingMismatch if the model does not make the declared one, EmbeddingUnavailable if it is needed and unknown."""
     embedder = memory.embedder

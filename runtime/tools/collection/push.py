@@ -139,7 +139,7 @@ class _Push:
         """Split the valid items; report the others."""
         for number, given in enumerate(items):
             try:
-                await self.cut(number, _read(given, known))
+                await self.cut(number, _parse_item(given, known))
             except SymbiontError as error:
                 if not isinstance(error, WrongParameters | RefusedItem):
                     raise
@@ -277,7 +277,7 @@ class _Push:
         )
 
 
-def _read(given: Any, known: dict[str, Any]) -> types.PushedItem:
+def _parse_item(given: Any, known: dict[str, Any]) -> types.PushedItem:
     """Return one of the items, completed with the values for all. Raises WrongParameters."""
     if not isinstance(given, dict):
         raise WrongParameters(None, (((), "it is not a JSON object"),))

@@ -118,14 +118,14 @@ def items_of(message: Message) -> Iterator[Item]:
     others = [part for part in message.parts if isinstance(part, ToolCallPart | ToolOutputPart)]
     number = 0
     if told:
-        yield _said(message, told)
+        yield _message_item(message, told)
         number = 1
     for part in others:
-        yield _called(message, part, number)
+        yield _call_item(message, part, number)
         number += 1
 
 
-def _said(message: Message, parts: Sequence[Part]) -> Item:
+def _message_item(message: Message, parts: Sequence[Part]) -> Item:
     texts = [_text(part) for part in parts]
     if message.kind == "reasoning":
         return Reasoning(**_common(message, "rs", 0), content=[ReasoningText(text=text) for text in texts])
@@ -139,7 +139,7 @@ def _said(message: Message, parts: Sequence[Part]) -> Item:
     return MessageItem(**common, role=role, content=content, event=event, metadata=metadata)
 
 
-def _called(message: Message, part: ToolCallPart | ToolOutputPart, number: int) -> Item:
+def _call_item(message: Message, part: ToolCallPart | ToolOutputPart, number: int) -> Item:
     if isinstance(part, ToolCallPart):
         common = _common(message, "fc", number)
         return FunctionCall(**common, call_id=part.id, name=part.name, arguments=part.arguments)

@@ -94,7 +94,7 @@ async def search_conversations(
     while True:
         found = await context.recall.search(question, context.progress, owner=context.call_owner)
         present = await _present(context, found.hits, hidden=hidden)
-        hits = _ranked(query, present)
+        hits = _rank(query, present)
         if len(hits) >= limit or len(found.hits) < question.limit or question.limit >= _MOST:
             break
         question = replace(question, limit=min(5 * question.limit, _MOST))
@@ -104,7 +104,7 @@ async def search_conversations(
     return ConversationHits(hits=hits[:limit], notes=notes)
 
 
-def _ranked(query: str, present: Sequence[_StoredHit]) -> list[ConversationHit]:
+def _rank(query: str, present: Sequence[_StoredHit]) -> list[ConversationHit]:
     """Return the hits that are not seen, in their order, each text once. Messages that ask what the query asks come
     last: they say nothing new. What was answered to them was found because of them, in part, so it comes after hits
     that fit better by themselves."""

@@ -103,7 +103,7 @@ async def search_knowledge(
     """Return at most `limit` hits of an agent's archival memory, and of the conversations of the user."""
     archive = await archive_of(context, agent, subject)
     archival = await found_in(archive, query, tags, limit)
-    said = await _said(context, archive.agent, query, min(limit, _MOST_SAID), subject)
+    said = await _hits(context, archive.agent, query, min(limit, _MOST_SAID), subject)
     notes = dict.fromkeys((*archival.notes, *said.notes))
     return KnownHits(archival=archival.hits, conversations=said.hits, notes=list(notes))
 
@@ -112,7 +112,7 @@ _MOST_SAID = 50
 """Maximum number of hits in conversations."""
 
 
-async def _said(context: Context, agent: str, query: str, limit: int, subject: str | None) -> ConversationHits:
+async def _hits(context: Context, agent: str, query: str, limit: int, subject: str | None) -> ConversationHits:
     """Search the conversation of a subject, or all that are not of a subject."""
     if subject is None:
         return await search_conversations(context, query, limit, only=None, hidden=True)

@@ -154,9 +154,9 @@ def _written_after(lines: Sequence[_Line]) -> dict[int, set[str]]:
     of_fact: dict[Equality, set[str]] = defaultdict(set)
     for line in lines:
         if line.own_id in newer:
-            of_fact[_said(line.item)].add(newer[line.own_id])
+            of_fact[_content_key(line.item)].add(newer[line.own_id])
     return {
-        line.number: _named_by(line.item) | (set() if line.own_id in newer else of_fact[_said(line.item)])
+        line.number: _named_by(line.item) | (set() if line.own_id in newer else of_fact[_content_key(line.item)])
         for line in lines
     }
 
@@ -217,7 +217,7 @@ class _Import:
         """Append the missing items of one agent's lines: all at once if the store accepts all, else one by one."""
         new: list[_Line] = []
         try:
-            new = self._new(where, lines, await _there(where, lines))
+            new = self._new(where, lines, await _stored_items(where, lines))
             await self._append(where, new)
         except FsyncFailed:
             raise
@@ -233,7 +233,7 @@ class _Import:
                 except RefusedItem as refused:
                     self.refuse(line.number, refused)
 
-    def _new(self, where: OpenMemory, lines: Sequence[_Line], there: _There) -> list[_Line]:
+    def _new(self, where: OpenMemory, lines: Sequence[_Line], there: _StoredItems) -> list[_Line]:
         """Return the lines that are not stored yet. A line whose id belongs to another item is refused."""
         new: list[_Line] = []
         for line in lines:
@@ -261,12 +261,12 @@ class _Import:
                 left.append(line)
         if left:
             # The store contains the same item as part of a set, with another time or other tags.
-            held = await _held(where, left)
+            held = await _ids_by_content(where, left)
             for line in left:
-                self._take(line, held.get(_said(line.item)), stored=False)
+                self._take(line, held.get(_content_key(line.item)), stored=False)
 
 
-class _There:
+class _StoredItems:
     """The stored items among some lines, by equality key and by id."""
 
     def __init__(self) -> None:
@@ -293,14 +293,14 @@ class _There:
         return same[line.copy_number] if line.copy_number < len(same) else None
 
 
-async def _there(where: OpenMemory, lines: Sequence[_Line]) -> _There:
+async def _stored_items(where: OpenMemory, lines: Sequence[_Line]) -> _StoredItems:
     """Raises StoreError."""
     wanted = {equality(line.item) for line in lines}
     ids = frozenset(line.item.memory_id for line in lines if line.item.memory_id)
     times = [line.item.timestamp for line in lines]
     last = max(times)
     until = last + _TICK if last < _LAST else None
-    found = _There()
+    found = _StoredItems()
     async for item in where.store.scan(Scan(agent_id=lines[0].item.agent_id, since=min(times), until=until)):
         if item.memory_id in ids or equality(item) in wanted:
             found.found(item)
@@ -311,12 +311,12 @@ async def _there(where: OpenMemory, lines: Sequence[_Line]) -> _There:
     return found
 
 
-async def _held(where: OpenMemory, lines: Sequence[_Line]) -> dict[Equality, str]:
+async def _ids_by_content(where: OpenMemory, lines: Sequence[_Line]) -> dict[Equality, str]:
     """Return the ids of the first items with the same content as these. Raises StoreError."""
-    wanted = {_said(line.item) for line in lines}
+    wanted = {_content_key(line.item) for line in lines}
     found: dict[Equality, str] = {}
     async for item in where.store.scan(Scan(agent_id=lines[0].item.agent_id)):
-        if (said := _said(item)) in wanted:
+        if (said := _content_key(item)) in wanted:
             found.setdefault(said, item.memory_id)
     return found
 
@@ -333,5 +333,5 @@ def equality(item: Item) -> Equality:
     )
 
 
-def _said(item: Item) -> Equality:
+def _content_key(item: Item) -> Equality:
     return item.user_id, item.memory_type, item.project_id, item.chunk_hash, item.subject

@@ -106,7 +106,7 @@ async def memory_stats(context: Context, agent: AnyAgent = None, memory: MemoryN
         for each in named(context, memory)
         if agent is None or any(where is each for where, _ in found)
     ]
-    return MemoryStats(agents=[await _measured(each, name) for each, name in found], memories=states)
+    return MemoryStats(agents=[await _agent_state(each, name) for each, name in found], memories=states)
 
 
 @tool("admin", idempotent=True, destructive=True, long=True, example={"agent": "reviewer"})
@@ -121,7 +121,7 @@ async def memory_compact(context: Context, agent: Agent, memory: MemoryName = No
         did = await each.compact(agent, now)
         left = [Difficulty.of(problem) for problem in did.problems]
         done.append(MemoryCompaction(memory=each.name, flushed=did.flushed, deleted=did.deleted, problems=left))
-    _noted(context, "compacted", agent)
+    _log_change(context, "compacted", agent)
     return CompactionResult(agent=agent, memories=done)
 
 
@@ -157,7 +157,7 @@ async def memory_purge(
         for each, _ in going:
             await forget_copies_of(context.database, await _readable(each, Scan(agent_id=agent)))
             await each.remove(agent)
-        _noted(context, "purged", agent)
+        _log_change(context, "purged", agent)
     return PurgeResult(agent=agent, memories=[gone for _, gone in going], notes=[], dry_run=dry_run)
 
 
@@ -182,7 +182,7 @@ async def _purge_user(
         if count:
             found.append(MemoryPurge(memory=each.name, files=0, items=count))
     if not dry_run:
-        _noted(context, "purged", agent, of=user_id)
+        _log_change(context, "purged", agent, of=user_id)
     return PurgeResult(agent=agent, memories=found, notes=notes, dry_run=dry_run)
 
 
@@ -221,13 +221,13 @@ async def memory_verify(context: Context, agent: AnyAgent = None, memory: Memory
     found = []
     for number, (each, name) in enumerate(rows):
         context.progress("reading", number, len(rows))
-        found.append(await _verified(each, name))
+        found.append(await _verify_agent(each, name))
     context.progress("reading", len(rows), len(rows))
     good = not any(problem.severity == "error" for row in found for problem in row.problems)
     return VerificationResult(agents=found, good=good)
 
 
-async def _verified(memory: OpenMemory, agent: str) -> AgentVerification:
+async def _verify_agent(memory: OpenMemory, agent: str) -> AgentVerification:
     files, problems = await memory.store.verify(agent)
     said = [Difficulty.of(problem) for problem in problems]
     items = 0
@@ -243,7 +243,7 @@ async def _verified(memory: OpenMemory, agent: str) -> AgentVerification:
     return AgentVerification(agent=agent, memory=memory.name, files=files, items=items, problems=said)
 
 
-async def _measured(memory: OpenMemory, agent: str) -> AgentMemoryState:
+async def _agent_state(memory: OpenMemory, agent: str) -> AgentMemoryState:
     stats = await memory.store.stats(agent)
     problems = [Difficulty.of(problem) for problem in stats.problems]
     index = await _index(memory, agent)
@@ -298,6 +298,6 @@ async def _index(memory: OpenMemory, agent: str) -> IndexStats | None:
         return None
 
 
-def _noted(context: Context, done: str, agent: str | None, **more: str) -> None:
+def _log_change(context: Context, done: str, agent: str | None, **more: str) -> None:
     caller = context.caller
     log.info("memory_changed", change=done, agent=agent, **more, user_id=caller.user_id, token=caller.token_id)

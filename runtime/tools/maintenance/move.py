@@ -80,7 +80,7 @@ async def memory_move(
     interrupted move. The source memory does not change.
     """
     need_all_subjects(context)
-    origin, goal = await _named(context, "source", source), await _named(context, "target", target)
+    origin, goal = await _named_memory(context, "source", source), await _named_memory(context, "target", target)
     if origin is goal or origin.store.identity == goal.store.identity:
         raise wrong("target", f"it is {source}, the memory to copy", hint="name another memory")
     if goal.collection is None:
@@ -108,7 +108,7 @@ async def memory_move(
     )
 
 
-async def _named(context: Context, field: str, name: str) -> OpenMemory:
+async def _named_memory(context: Context, field: str, name: str) -> OpenMemory:
     """Return the memory of this name, or the built-in one. Raises NotFound with the nearest names."""
     memories = context.memories
     if name in memories:
@@ -149,7 +149,7 @@ _Text = tuple[str, str | None, str, str, str | None]
 """Key of equal items of one agent: user, project, hash, type and subject."""
 
 
-class _OtherItem(NamedTuple):
+class _Fingerprint(NamedTuple):
     """An item as it appears in the other memory."""
 
     memory_id: str
@@ -169,7 +169,7 @@ class _Move:
         # Items pushed by clients have the name of their memory as agent_id.
         own = origin.collection is not None and agent == origin.name
         self.into = goal.name if own else agent
-        self._parts: dict[str, list[_OtherItem]] = {}
+        self._parts: dict[str, list[_Fingerprint]] = {}
         """Revisions of the parts at their last read."""
         self._copied: set[str] = set()
         self._equal: set[str] = set()
@@ -202,8 +202,8 @@ class _Move:
         read = [item for item, _ in await self._origin.store.read(part)]
         # Files edited by hand may contain secrets, which no store accepts.
         items = await asyncio.to_thread(self._as_there, read)
-        self._parts[part.name] = seen = await asyncio.to_thread(_all_seen, items)
-        there = await self._there(items)
+        self._parts[part.name] = seen = await asyncio.to_thread(_fingerprints, items)
+        there = await self._digests(items)
         new = []
         for item, known in zip(items, seen, strict=True):
             found = there.get(item.memory_id)
@@ -225,12 +225,12 @@ class _Move:
         moved = items if self.into == self._agent else [item.changed(agent_id=self.into) for item in items]
         return [redacted_item(item) for item in moved]
 
-    async def _there(self, items: Sequence[Item]) -> dict[str, bytes]:
+    async def _digests(self, items: Sequence[Item]) -> dict[str, bytes]:
         """Return which of these ids the other memory has, of any user."""
         if not items:
             return {}
         wanted = Scan(memory_ids=frozenset(item.memory_id for item in items))
-        return {item.memory_id: _seen(item).digest async for item in self._goal.store.scan(wanted)}
+        return {item.memory_id: _fingerprint(item).digest async for item in self._goal.store.scan(wanted)}
 
     async def outcome(self) -> MovedAgent:
         """Compare source and target by reading everything again. Raises StoreError."""
@@ -251,13 +251,13 @@ class _Move:
             embedded=None,
             problems=[f"{self._goal.name} has another item with the id {each}" for each in named],
         )
-        return row if self._dry_run else await self._verified(row, wanted)
+        return row if self._dry_run else await self._verify(row, wanted)
 
-    async def _verified(self, row: MovedAgent, wanted: dict[str, _OtherItem]) -> MovedAgent:
+    async def _verify(self, row: MovedAgent, wanted: dict[str, _Fingerprint]) -> MovedAgent:
         """Return the row completed from the current state of the other memory and its index; differences are
         problems."""
         goal, problems = self._goal.name, list(row.problems)
-        found, same_text, count = await self._found(wanted)
+        found, same_text, count = await self._find_items(wanted)
         kept = {key: seen.digest for key, seen in wanted.items() if key not in self._equal | self._different}
         lost = [key for key in self._equal & wanted.keys() if wanted[key].same_text not in same_text]
         problems += [f"{each} is not in {goal}" for each in sorted([*(kept.keys() - found.keys()), *lost])[:NAMED]]
@@ -279,7 +279,7 @@ class _Move:
         after_all = {"items_there": count, "sha256": now, "indexed": indexed, "embedded": embedded}
         return row.model_copy(update={**after_all, "problems": problems})
 
-    async def _found(self, wanted: Container[str]) -> tuple[dict[str, bytes], set[_Text], int]:
+    async def _find_items(self, wanted: Container[str]) -> tuple[dict[str, bytes], set[_Text], int]:
         """Return the digests of the wanted items, their equality keys, and their number."""
         found: dict[str, bytes] = {}
         same_text: set[_Text] = set()
@@ -288,7 +288,7 @@ class _Move:
         for number, part in enumerate(parts):
             self._context.progress(f"verifying {self.into}", number, len(parts))
             items = [item for item, _ in await self._goal.store.read(part)]
-            for seen in await asyncio.to_thread(_all_seen, items):
+            for seen in await asyncio.to_thread(_fingerprints, items):
                 count += 1
                 same_text.add(seen.same_text)
                 if seen.memory_id in wanted:
@@ -296,15 +296,15 @@ class _Move:
         return found, same_text, count
 
 
-def _all_seen(items: Sequence[Item]) -> list[_OtherItem]:
-    return [_seen(item) for item in items]
+def _fingerprints(items: Sequence[Item]) -> list[_Fingerprint]:
+    return [_fingerprint(item) for item in items]
 
 
-def _seen(item: Item) -> _OtherItem:
+def _fingerprint(item: Item) -> _Fingerprint:
     payload = json.dumps(item.model_dump(mode="json"), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
     digest = hashlib.sha256(f"{item.memory_id}\n{item.user_id}\n{item.chunk_hash}\n{payload}".encode()).digest()
     same_text = item.user_id, item.project_id, item.chunk_hash, item.memory_type, item.subject
-    return _OtherItem(item.memory_id, digest, same_text)
+    return _Fingerprint(item.memory_id, digest, same_text)
 
 
 def _sha256(digests: dict[str, bytes]) -> str:

@@ -78,7 +78,7 @@ async def memory_list(
     found.sort(key=lambda row: (position_of(row[0]), row[1].name), reverse=True)
     page = found[:limit]
     more = _cursor(*page[-1]) if len(found) > limit else None
-    return MemoryItems(items=await _listed(page), next_cursor=more)
+    return MemoryItems(items=await _listed_items(page), next_cursor=more)
 
 
 @tool("read", example={"memory_id": EXAMPLE_ID})
@@ -89,10 +89,10 @@ async def memory_show(
     memory: param.MemoryName = None,
 ) -> ShownItem:
     """Show one item of any memory, and its location."""
-    item, where = (await _found(context, memory_id, agent, memory))[0]
+    item, where = (await _matches(context, memory_id, agent, memory))[0]
     place = (await where.store.locate([item])).get(item.memory_id)
     file, line = shown(context, item.agent_id, place)
-    (listed,) = await _listed([(item, where)])
+    (listed,) = await _listed_items([(item, where)])
     return ShownItem(item=listed, file=file, line=line)
 
 
@@ -124,7 +124,7 @@ async def memory_edit(
         edited = await where.edit(item.memory_id, text, item.agent_id)
     except NoSuchItem:
         raise _none(memory_id) from None
-    (listed,) = await _listed([(edited, where)])
+    (listed,) = await _listed_items([(edited, where)])
     return EditedItem(item=listed, previous_id=item.memory_id)
 
 
@@ -146,7 +146,7 @@ async def _to_change(
     context: Context, memory_id: str, agent: str | None, memory: str | None, capability: Capability
 ) -> tuple[Item, OpenMemory]:
     """Return the only item with this id, in a store with the capability. Raises NotFound, Conflict, Unsupported."""
-    found = await _found(context, memory_id, agent, memory)
+    found = await _matches(context, memory_id, agent, memory)
     if len({id(where.store) for _, where in found}) > 1:
         # The same agent may have the same text in several memories: an id depends on the text.
         several = ", ".join(where.name for _, where in found)
@@ -161,7 +161,7 @@ async def _to_change(
     return item, where
 
 
-async def _found(
+async def _matches(
     context: Context, begins: str, agent: str | None, memory: str | None
 ) -> Sequence[tuple[Item, OpenMemory]]:
     """Return the item with this id or unique prefix, in every memory that has it; items of other users do not exist
@@ -177,7 +177,7 @@ async def _found(
     return found
 
 
-async def _listed(page: Sequence[tuple[Item, OpenMemory]]) -> list[ListedItem]:
+async def _listed_items(page: Sequence[tuple[Item, OpenMemory]]) -> list[ListedItem]:
     by_memory: dict[str, tuple[OpenMemory, list[Item]]] = {}
     for item, where in page:
         by_memory.setdefault(where.name, (where, []))[1].append(item)

@@ -20,7 +20,7 @@ def model_name(name: str) -> str:
     """Return the name of a tool in the form `[a-zA-Z0-9_-]{1,64}`: other characters become `_`, and a name that is too
     long is cut and ends in a hash of the whole name. A name in this form stays."""
     plain = _OTHER.sub("_", name) or "_"
-    return plain if len(plain) <= LONGEST else _hashed(plain, name)
+    return plain if len(plain) <= LONGEST else _hashed_name(plain, name)
 
 
 def model_names(names: Iterable[str]) -> dict[str, str]:
@@ -41,12 +41,12 @@ def _free(name: str, taken: Collection[str]) -> str:
         return wanted
     plain = _OTHER.sub("_", name)
     for number in count():
-        wanted = _hashed(plain, f"{name}\x00{number}" if number else name)
+        wanted = _hashed_name(plain, f"{name}\x00{number}" if number else name)
         if wanted not in taken:
             break
     return wanted
 
 
-def _hashed(plain: str, name: str) -> str:
+def _hashed_name(plain: str, name: str) -> str:
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH]
     return f"{plain[: LONGEST - _HASH - 1]}_{digest}"

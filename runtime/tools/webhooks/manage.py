@@ -178,7 +178,7 @@ async def webhook_create(
         raise UsageError(f"no agent is called {agent!r}", hint=known)
     verified, shown = not insecure_allow_unverified, context.acting is None
     made, secret = await context.webhooks.create(user, title, agent, verified=verified, shown=shown)
-    await _changed(context, "created", made.id)
+    await _record_change(context, "created", made.id)
     # Only a daemon records requests that were not accepted.
     listens = context.daemon.audit is not None
     notes = [] if listens else ["no daemon runs here to answer at the URL: `symbi up` starts one"]
@@ -217,7 +217,7 @@ async def webhook_update(
     whose = user_filter(context, None)
     changed = await context.webhooks.change(whose, webhook_id, title=title, is_active=is_active)
     done = "renamed" if is_active is None else "switched on" if is_active else "switched off"
-    await _changed(context, done, webhook_id, there=changed is not None)
+    await _record_change(context, done, webhook_id, there=changed is not None)
     assert changed is not None
     return _webhook(changed, context)
 
@@ -226,7 +226,7 @@ async def webhook_update(
 async def webhook_delete(context: Context, webhook_id: WebhookId) -> DeletedWebhook:
     """Delete a webhook. Deliveries that it has accepted are still run."""
     deleted = await context.webhooks.delete(user_filter(context, None), webhook_id)
-    await _changed(context, "deleted", webhook_id, there=deleted)
+    await _record_change(context, "deleted", webhook_id, there=deleted)
     return DeletedWebhook(webhook_id=webhook_id)
 
 
@@ -240,7 +240,7 @@ async def webhook_rotate_secret(context: Context, webhook_id: WebhookId, overlap
     wanted = read_duration(overlap) // timedelta(milliseconds=1)
     shown = context.acting is None
     rotated = await context.webhooks.rotate(user_filter(context, None), webhook_id, wanted, shown=shown)
-    await _changed(context, "rotated", webhook_id, there=rotated is not None)
+    await _record_change(context, "rotated", webhook_id, there=rotated is not None)
     assert rotated is not None
     webhook, secret = rotated
     return RotatedSecret.of(webhook, webhook_id=webhook_id, secret=secret, previous_secret_until=webhook.previous_until)
@@ -277,7 +277,7 @@ def _not_found(webhook_id: str) -> NotFound:
     return NotFound(f"you have no webhook {webhook_id}")
 
 
-async def _changed(context: Context, done: str, webhook_id: str, *, there: bool = True) -> None:
+async def _record_change(context: Context, done: str, webhook_id: str, *, there: bool = True) -> None:
     """Record a change, and apply it before it is answered. Raises NotFound unless the webhook was `there`."""
     if not there:
         raise _not_found(webhook_id)
