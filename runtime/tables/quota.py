@@ -115,7 +115,7 @@ def tables_exceeded(quota: Quota, count: int) -> QuotaExceeded:
     """Return the error of a user who has `count` tables, for one more."""
     most = quota.tables or 0
     free = max(0, most - count)
-    message = f"{counted(most, 'table')} may exist, {count:,} {_are(count)} used, {free:,} {_are(free)} free"
+    message = f"{_plural(most, 'table')} may exist, {count:,} {_are(count)} used, {free:,} {_are(free)} free"
     return QuotaExceeded(message, hint="drop a table, or ask for a larger tier")
 
 
@@ -124,12 +124,12 @@ def rows_exceeded(quota: Quota, table: str, count: int) -> QuotaExceeded:
     most = quota.rows or 0
     free = max(0, most - count)
     message = (
-        f"{counted(most, 'row')} may be in a table, {count:,} {_are(count)} in {table}, {free:,} {_are(free)} free"
+        f"{_plural(most, 'row')} may be in a table, {count:,} {_are(count)} in {table}, {free:,} {_are(free)} free"
     )
     return QuotaExceeded(message, hint=_HINT)
 
 
-def counted(number: int, noun: str) -> str:
+def _plural(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 

@@ -104,7 +104,7 @@ class SqlDatabase(Protocol):
         """Return rows of a table, for exports: a row that does not change meanwhile is on exactly one page. Pages have
         at most `limit` rows, and fewer if these are large."""
 
-    async def lost(self) -> Sequence[str]:
+    async def missing_files(self) -> Sequence[str]:
         """Return the files with tables of users that are not there."""
 
     async def drop(self, user_id: str) -> None:

@@ -96,7 +96,7 @@ class UserStorage:
         """Return the limits of a user. Raises `Unavailable`."""
         return self.quota_of(await self._settings.of(user_id))
 
-    async def stored(self, user_id: str) -> StorageUsage:
+    async def usage(self, user_id: str) -> StorageUsage:
         """Return what a user has stored. Raises `Unavailable`."""
         async with self._database.read() as connection:
             row = (await connection.execute(_ROW, {"user": user_id})).first()

@@ -91,22 +91,22 @@ class TextStorage:
         finally:
             self._adding = {}
 
-    async def used(self, user_id: str) -> int:
+    async def used_bytes(self, user_id: str) -> int:
         """Return how many bytes of texts a user has, or a little more. Raises `Unavailable`."""
         waiting = self._counts.of(user_id) + self._adding.get(user_id, 0)
-        return waiting + (await self._storage.stored(user_id)).text_bytes
+        return waiting + (await self._storage.usage(user_id)).text_bytes
 
     async def check(self, user_id: str, more: int, memories: Mapping[str, OpenMemory]) -> None:
         """Return if a user may store `more` bytes of texts. `memories`: all that are open. Raises QuotaExceeded, and
         `Unavailable`."""
         quota = await self._storage.quota(user_id)
-        if await self.used(user_id) + more <= quota.texts:
+        if await self.used_bytes(user_id) + more <= quota.texts:
             return
         async with self._measuring.of(user_id):
             measured = self._measured.get(user_id)
             if measured is None or measured.until <= self._clock.monotonic():
                 measured = await self.measure(user_id, memories)
-        used = await self.used(user_id)
+        used = await self.used_bytes(user_id)
         if used + more > quota.texts:
             since = {"written since these were measured": max(0, used - sum(measured.parts.values()))}
             wait = measured.until - self._clock.monotonic()

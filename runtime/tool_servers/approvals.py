@@ -137,7 +137,7 @@ class ToolChanges(NamedTuple):
         return [f"{kind}: {', '.join(names)}" for kind, names in kinds.items() if names]
 
 
-def compared(approved: Sequence[ToolDefinition], live: Sequence[ToolDefinition]) -> ToolChanges:
+def tool_changes(approved: Sequence[ToolDefinition], live: Sequence[ToolDefinition]) -> ToolChanges:
     """Compare what a server has with what was approved."""
     before = {tool.name: tool.digest for tool in approved}
     now = {tool.name: tool.digest for tool in live}

@@ -98,7 +98,7 @@ class Child:
         assert self._process.stdout is not None
         return self._process.stdout
 
-    async def ended(self) -> str:
+    async def end_reason(self) -> str:
         """Wait for the end of the server, at most `CLOSE_SECONDS`; return how it ended, in the words of a message."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(asyncio.shield(self._errors), CLOSE_SECONDS)

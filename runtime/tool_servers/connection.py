@@ -58,7 +58,7 @@ class ServerConnection:
         """The tools that it had when they were listed last; None before the first time."""
         self.problem: str | None = None
         """Why it is not connected, in one line; None while it is, and before the first try."""
-        self.shown = ""
+        self.server_label = ""
         """The name and version that the server gives itself."""
 
     @property
@@ -145,7 +145,7 @@ class ServerConnection:
             reason = f"the login cannot be read: {error.line()}"
         except Exception as error:
             # What broke the connection may have come as an error of a task inside; the first reason counts.
-            reason = lost.result() if lost.done() else session_module.broken(self._address, error)
+            reason = lost.result() if lost.done() else session_module.failure_reason(self._address, error)
         finally:
             self._session = None
             _settle(lost, "")
@@ -170,7 +170,7 @@ class ServerConnection:
                 log.info("mcp_tools_changed", server=self._address.name, tools=len(listed.tools))
             self.listed = listed
             if self._session is None:
-                self._session, self.problem, self.shown = session, None, session.shown
+                self._session, self.problem, self.server_label = session, None, session.server_label
                 self._settled.set()
                 log.info("mcp_server_connected", server=self._address.name, tools=len(listed.tools))
             changed = asyncio.create_task(self._changed.wait(), name=f"changes of mcp server {self._address.name}")
@@ -205,7 +205,7 @@ async def opened(
     # npx runs the packages of the project that it is in, and looks for one upward: this folder is one of its own.
     (address.folder / "package.json").write_text('{"private": true}\n')
 
-    def ended(reason: str) -> None:
+    def end(reason: str) -> None:
         if lost is not None:
             _settle(lost, reason)
 
@@ -213,7 +213,7 @@ async def opened(
         log.info("mcp_server_said", server=address.name, line=text)
 
     opening: AbstractAsyncContextManager[Session] = Session.open(
-        address, seconds=seconds, auth=auth, on_end=ended, on_change=on_change, on_line=line
+        address, seconds=seconds, auth=auth, on_end=end, on_change=on_change, on_line=line
     )
     async with opening as session:
         yield session

@@ -77,7 +77,7 @@ def digest_of(value: Any) -> str:
     return sha256(text.encode()).hexdigest()
 
 
-def defined(
+def definition_of(
     name: str,
     description: str | None,
     schema: Any,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from dslc.blocks.mcp import McpServer
-from runtime.tool_servers.approvals import Approval, Approvals, Facts, ToolChanges, changed_facts, compared
+from runtime.tool_servers.approvals import Approval, Approvals, Facts, ToolChanges, changed_facts, tool_changes
 from runtime.tool_servers.connection import Authentication, ServerConnection
 from runtime.tool_servers.definition import ToolDefinition
 from runtime.tool_servers.errors import ServerAway
@@ -48,7 +48,7 @@ class ProgramServer:
         listed = None if self.connection is None else self.connection.listed
         if self.approval is None or listed is None:
             return None
-        return compared(self.approval.tools, listed.tools)
+        return tool_changes(self.approval.tools, listed.tools)
 
     @property
     def refused(self) -> tuple[str, ...]:
@@ -102,7 +102,7 @@ class ServerRegistry:
     def authentication(self, block: McpServer) -> Authentication:
         """Return what reads the stored login to a server; without one, and with a token, there is none."""
 
-        async def stored() -> Any:
+        async def read_login() -> Any:
             if block.url is None or block.token is not None:
                 return None
             content = await self.logins.get(block.name, block.url)
@@ -112,7 +112,7 @@ class ServerRegistry:
 
             return StoredLogin(self.logins, block.name, block.url, content)
 
-        return stored
+        return read_login
 
     async def close(self) -> None:
         """End the logins that have begun."""

@@ -21,7 +21,7 @@ from runtime.outbound.bounded_client import TooLarge
 from runtime.tool_servers import stdio
 from runtime.tool_servers.answers import SCHEMA, readable
 from runtime.tool_servers.child import Child
-from runtime.tool_servers.definition import InvalidTool, ToolDefinition, defined, visible
+from runtime.tool_servers.definition import InvalidTool, ToolDefinition, definition_of, visible
 from runtime.tool_servers.errors import CallUncertain, ServerAway, ToolFailed
 from runtime.tool_servers.http import AWAY, AWAY_TEXT, SESSION_ENDED, ServerClient
 from runtime.tool_servers.login import reason_of
@@ -111,7 +111,7 @@ class Session:
                 async with asyncio.timeout(seconds):
                     if address.command is not None:
                         child = await Child.start(address.command, address.env, address.folder, on_line, address.masked)
-                        transport: AbstractAsyncContextManager[Any] = stdio.connected(child, ended.because)
+                        transport: AbstractAsyncContextManager[Any] = stdio.open_streams(child, ended.because)
                     else:
                         assert address.url is not None
                         http = ServerClient(address.url, address.headers, auth)
@@ -252,7 +252,7 @@ class Session:
         return ToolFailed(f"{server}: {message}")
 
     @property
-    def shown(self) -> str:
+    def server_label(self) -> str:
         """The name and version that the server gives itself; empty if it gives none."""
         info = self._client.server_info
         if info is None:
@@ -293,7 +293,7 @@ def _away(address: ServerAddress, http: ServerClient | None, error: BaseExceptio
         if http.status == 401:
             return ServerAway("it wants a login, or another token", hint=f"symbi mcp-server login {address.name}")
         return ServerAway(http.problem)
-    return ServerAway(reason or broken(address, error), hint=getattr(error, "hint", None))
+    return ServerAway(reason or failure_reason(address, error), hint=getattr(error, "hint", None))
 
 
 def _ended_session(error: MCPError) -> _SessionEnded | None:
@@ -309,7 +309,7 @@ def _first(error: BaseException) -> BaseException:
     return error
 
 
-def broken(address: ServerAddress, error: BaseException) -> str:
+def failure_reason(address: ServerAddress, error: BaseException) -> str:
     """Return in one line why a connection broke."""
     error = _first(error)
     if isinstance(error, TooLarge):
@@ -330,7 +330,7 @@ def _take(tool: types.Tool, address: ServerAddress, found: dict[str, ToolDefinit
         refused.append(f"{shown}: it has more than {MOST_TOOLS} tools")
     else:
         try:
-            one = defined(
+            one = definition_of(
                 name,
                 address.masked(visible(tool.description or "")),
                 (tool.meta or {}).get(SCHEMA),

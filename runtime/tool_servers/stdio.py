@@ -49,7 +49,7 @@ class TooLarge(Exception):  # noqa: N818 - named for what happened
 
 
 @asynccontextmanager
-async def connected(child: Child, on_end: Callable[[str], None]) -> AsyncIterator[Streams]:
+async def open_streams(child: Child, on_end: Callable[[str], None]) -> AsyncIterator[Streams]:
     """Yield the streams of a connection to a child process, which is stopped at the end. `on_end` is called with the
     reason when the server ends the connection."""
     to_session, from_server = anyio.create_memory_object_stream[SessionMessage | Exception](0)
@@ -66,7 +66,7 @@ async def connected(child: Child, on_end: Callable[[str], None]) -> AsyncIterato
             except (anyio.ClosedResourceError, anyio.BrokenResourceError):
                 return
             # While the session is told that the connection has ended.
-            on_end(reason or await child.ended())
+            on_end(reason or await child.end_reason())
 
     async def writing() -> None:
         async with to_server:
@@ -77,7 +77,7 @@ async def connected(child: Child, on_end: Callable[[str], None]) -> AsyncIterato
                     await child.input.drain()
                 except (OSError, RuntimeError):
                     # Before the session is told that the connection has ended.
-                    on_end(await child.ended())
+                    on_end(await child.end_reason())
                     await to_session.aclose()
                     return
 

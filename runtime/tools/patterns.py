@@ -29,7 +29,7 @@ UUID: Final = r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
 EXAMPLE_ID: Final = "0195e7c0-5a3c-7e10-8f00-3c1d2e4b5a60"
 
 
-def listed(value: Any) -> Any:
+def as_list(value: Any) -> Any:
     """Return a single text as a list, and parse a list in JSON, which some clients send in place of text."""
     if not isinstance(value, str):
         return value
@@ -41,5 +41,5 @@ def listed(value: Any) -> Any:
     return [value]
 
 
-ONE_OR_MORE: Final = BeforeValidator(listed)
+ONE_OR_MORE: Final = BeforeValidator(as_list)
 """A list of texts, for which a single one is accepted too."""

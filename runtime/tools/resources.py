@@ -29,7 +29,7 @@ from runtime.tools.collection.overview import (
     READY,
     SearchedBy,
     index_stats,
-    named,
+    project_counts,
     state_of,
 )
 from runtime.tools.collection.types import LONGEST_QUERY, MOST_ITEMS
@@ -117,7 +117,7 @@ async def projects(context: Context) -> Names:
     """List the projects of the items in collections."""
     found: Counter[str] = Counter()
     for memory in await collection_memories(context):
-        found += named(await store_of(memory).projects(None, user_filter(context, None)))
+        found += project_counts(await store_of(memory).projects(None, user_filter(context, None)))
     return Names(sorted(found))
 
 

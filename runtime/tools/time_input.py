@@ -62,7 +62,7 @@ class TimeRange(BaseModel):
         """The first time after the period."""
         return None if self.end is None or self.end == _LAST else self.end + _TICK
 
-    def shown(self) -> dict[str, str]:
+    def bounds(self) -> dict[str, str]:
         """Return both ends in UTC, without open ones."""
         ends = (("start", self.start), ("end", self.end))
         return {name: rfc3339(time) for name, time in ends if time is not None}

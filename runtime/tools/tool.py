@@ -21,7 +21,7 @@ from runtime.switches import AGENTS
 from runtime.tool_groups import OF_AGENTS, Group, folder_of
 from runtime.tools.call_counts import COUNTS
 from runtime.tools.context import Context
-from runtime.tools.validation_errors import ParameterError, inlined, oversized, problems_of
+from runtime.tools.validation_errors import ParameterError, inlined, problems_of, size_problems
 
 LARGEST_CALL: Final = 64 * 1024
 """Maximum bytes of the parameters of a tool that takes no long text and no items."""
@@ -331,7 +331,7 @@ def _validate(
     """Validate JSON values by full name. `said`: the name by which each was given; `largest`: maximum bytes of the
     values. Raises WrongParameters."""
     aliases = aliases_of(model)
-    problems = oversized(given, model, aliases)
+    problems = size_problems(given, model, aliases)
     if not problems:
         text = well_formed(json.dumps(given, ensure_ascii=False, separators=(",", ":")))
         # A character has at least one byte.

@@ -29,7 +29,7 @@ def problems_of(
     return _few((_problem_of(each, model, names) for each in details[:MOST_PROBLEMS]), len(details))
 
 
-def oversized(
+def size_problems(
     given: Mapping[str, Any], model: type[BaseModel], known: Collection[str] = ()
 ) -> tuple[ParameterError, ...]:
     """Return the problems of values that have many more parts than any valid ones, before a validation that would make

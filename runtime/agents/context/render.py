@@ -10,7 +10,7 @@ import msgspec
 
 from runtime.agents.context.fields import Block, Count, Fields, Metadata
 from runtime.models.request import ToolSchema
-from runtime.tools.model.signature import described
+from runtime.tools.model.signature import descriptions
 
 _CLOSING: Final = "<\\/"
 _LEFT_OUT: Final = "[…]"
@@ -29,7 +29,7 @@ def fenced(tag: str, text: str, **attributes: object) -> str:
 @lru_cache(maxsize=64)
 def tools_text(tools: tuple[ToolSchema, ...]) -> str:
     """Return the description of tools for a model that calls them in its text."""
-    return described(tools)
+    return descriptions(tools)
 
 
 def tool_text(tool: ToolSchema) -> str:

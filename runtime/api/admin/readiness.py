@@ -213,7 +213,7 @@ def _keys(context: AdminContext) -> Check:
 async def _tables(context: AdminContext) -> Check:
     if context.no_tables is not None:
         return Check("tables", "YELLOW", f"there are no SQL tables: {context.no_tables}")
-    if context.sql is not None and (lost := await context.sql.lost()):
+    if context.sql is not None and (lost := await context.sql.missing_files()):
         return Check("tables", "RED", _list_text("missing; put back the files of users' tables", lost))
     return Check("tables", "GREEN", "each user has SQL tables of their own")
 

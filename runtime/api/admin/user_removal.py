@@ -109,7 +109,7 @@ async def _drop_tables(context: Context, user_id: str, done: ErasureResult) -> b
     """Delete the SQL tables of a user. Return False, and add the reason to the problems, if this fails."""
     storage, sql = context.limits.storage, context.sql
     try:
-        stored = StorageUsage() if storage is None else await storage.stored(user_id)
+        stored = StorageUsage() if storage is None else await storage.usage(user_id)
         if sql is None and stored.name is not None:
             raise TablesUnavailable("they cannot be opened here")
         if sql is not None:

@@ -167,7 +167,7 @@ async def _storage_usage(context: AdminContext, user_id: str) -> StorageUsage:
     """Return what a user has stored; with a daemon, whose memories are all open, without texts that were deleted."""
     if context.limits.texts is not None and context.daemon.cancel_run is not None:
         await context.limits.texts.measure(user_id, context.memories)
-    return await _storage(context).stored(user_id)
+    return await _storage(context).usage(user_id)
 
 
 def _storage_json(context: AdminContext, own: UserSettings, stored: StorageUsage) -> dict[str, Any]:

@@ -23,7 +23,7 @@ _COUNT: Final = (
 )
 
 
-def counted(statement: str, calls: Sequence[Any]) -> str:
+def add_limits(statement: str, calls: Sequence[Any]) -> str:
     """Return the statement with such a FILTER in these calls of aggregates, which contain none another."""
     tokens = [token for token in tokens_of(statement) if token.name not in COMMENTS]
     places = {token.start: at for at, token in enumerate(tokens)}

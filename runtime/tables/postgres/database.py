@@ -18,12 +18,12 @@ from runtime.memory.keyed_lock import KeyedLock
 from runtime.tables.errors import LOOK_FIRST, QuotaExceeded, ReadOnlyStatement, StatementError, TablesUnavailable
 from runtime.tables.postgres import results, usage
 from runtime.tables.postgres.connections import UserConnection, UserConnections
-from runtime.tables.postgres.errors import DRIVER_ERRORS, explained, no_table, too_long, translated
+from runtime.tables.postgres.errors import DRIVER_ERRORS, error_of, error_with_hint, no_table, too_long
 from runtime.tables.postgres.logins import Login, Logins
 from runtime.tables.postgres.results import BoundStatement, check_row
 from runtime.tables.postgres.roles import Roles
 from runtime.tables.postgres.statement import StatementPlan, check
-from runtime.tables.postgres.tokens import numbered
+from runtime.tables.postgres.tokens import number_parameters
 from runtime.tables.postgres.usage import TableUsage
 from runtime.tables.postgres.value_bounds import SHORT_PARAMETER
 from runtime.tables.postgres.values import expanded_bytes
@@ -152,13 +152,13 @@ class PostgresTables:
             raise no_table(table, ())
         return found
 
-    async def lost(self) -> Sequence[str]:
+    async def missing_files(self) -> Sequence[str]:
         """There are no files."""
         return ()
 
     async def drop(self, user_id: str) -> None:
         """See `SqlDatabase.drop`."""
-        name = (await self._storage.stored(user_id)).name
+        name = (await self._storage.usage(user_id)).name
         self._known.pop(user_id, None)
         self._noted.discard(user_id)
         if name is None:
@@ -183,7 +183,7 @@ class PostgresTables:
 
     def _bind(self, statement: str, rows: Sequence[Parameters]) -> BoundStatement:
         """Check a statement and its parameters. Raises StatementError."""
-        first = numbered(statement, rows[0])
+        first = number_parameters(statement, rows[0])
         values = [first.in_order(row, at) for at, row in enumerate(rows)]
         short = all(_is_short(value) for row in values for value in row)
         size = SHORT_PARAMETER if short else MOST_ROW_BYTES
@@ -260,7 +260,7 @@ class PostgresTables:
         async def watch() -> int | None:
             await asyncio.sleep(_UNWATCHED_SECONDS)
             with suppress(SymbiontError):  # the size is looked at again at the end
-                keys = (await self._storage.stored(user_id)).kv_bytes
+                keys = (await self._storage.usage(user_id)).kv_bytes
                 most = max(before.bytes, quota.storage - keys)
                 await self._roles.cancel_beyond(connection.login.name, connection.process, most)
                 return before.bytes + keys
@@ -283,7 +283,7 @@ class PostgresTables:
     async def _reclaim_after_rollback(self, user_id: str, table: str | None) -> None:
         """Return the space that a change has taken before it was rolled back: it would count towards the quota."""
         with suppress(SymbiontError):
-            counted = (await self._storage.stored(user_id)).table_bytes
+            counted = (await self._storage.usage(user_id)).table_bytes
             measured = await self._with_connection(user_id, usage.measure)
             if measured.bytes > counted + _LEFT_BYTES:
                 await self._with_connection(user_id, lambda connection: self._reclaim(user_id, connection, table))
@@ -328,7 +328,7 @@ class PostgresTables:
                     raise results.too_large() from error
                 if isinstance(error, asyncpg.InternalClientError):
                     connection.raw.terminate()
-                raise await explained(connection, error) from error
+                raise await error_with_hint(connection, error) from error
 
     async def _abandon(self, connection: UserConnection) -> None:
         """Drop a connection that does not answer, and end its process on the server, as far as it can be ended."""
@@ -358,9 +358,9 @@ class PostgresTables:
                 hint = "grant CONNECT on the database to roles that begin with symbi_"
                 raise TablesUnavailable("the user's role may not connect to the database", hint=hint) from error
             except DRIVER_ERRORS as error:
-                raise translated(error) from error
+                raise error_of(error) from error
         except DRIVER_ERRORS as error:
-            raise translated(error) from error
+            raise error_of(error) from error
         try:
             yield connection
         finally:

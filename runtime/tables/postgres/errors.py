@@ -59,15 +59,15 @@ _WRONG: Final[Sequence[tuple[str, str | None]]] = (
 )
 
 
-def translated(error: BaseException) -> SymbiontError:
+def error_of(error: BaseException) -> SymbiontError:
     """Return the error to raise instead of one of asyncpg, of a socket, or of a timeout."""
-    known = _error_of(error)
+    known = _error_without_row(error)
     if isinstance(known, (StatementError, QuotaExceeded)) and known.row is None:
         known.row = getattr(error, "row", None)
     return known
 
 
-def _error_of(error: BaseException) -> SymbiontError:
+def _error_without_row(error: BaseException) -> SymbiontError:
     if isinstance(error, SymbiontError):
         return error
     if isinstance(error, asyncpg.QueryCanceledError):
@@ -118,9 +118,9 @@ def no_column(name: str, columns: Sequence[ColumnInfo]) -> StatementError:
     return error
 
 
-async def explained(connection: UserConnection, error: BaseException) -> SymbiontError:
+async def error_with_hint(connection: UserConnection, error: BaseException) -> SymbiontError:
     """Return the error with the nearest of the user's own tables or columns, if a name is wrong."""
-    known = translated(error)
+    known = error_of(error)
     code = getattr(error, "sqlstate", None)
     if code not in (_UNDEFINED_TABLE, _UNDEFINED_COLUMN) or connection.raw.is_closed():
         return known

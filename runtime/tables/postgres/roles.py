@@ -21,7 +21,7 @@ import structlog
 
 from runtime.database.connection import Database
 from runtime.identity import users
-from runtime.tables.postgres.errors import DRIVER_ERRORS, translated
+from runtime.tables.postgres.errors import DRIVER_ERRORS, error_of
 from runtime.tables.postgres.logins import Login
 from runtime.tables.statement import quoted
 
@@ -224,7 +224,7 @@ class Roles:
             )
             yield connection
         except DRIVER_ERRORS as error:
-            raise translated(error) from error
+            raise error_of(error) from error
         finally:
             if connection is not None:
                 connection.terminate()

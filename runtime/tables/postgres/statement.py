@@ -103,7 +103,7 @@ def check(statement: str, parameters: int, parameter_bytes: int) -> StatementPla
     relation: Any = getattr(root, "relation", None)
     sql = _renamed_types(statement, root).rstrip()
     if any(map(_collects, nodes(root))):
-        sql = aggregates.counted(sql, list(filter(_collects, nodes(parse_sql(sql)[0].stmt))))
+        sql = aggregates.add_limits(sql, list(filter(_collects, nodes(parse_sql(sql)[0].stmt))))
     counted = kind in ("insert", "update")
     if counted:
         alias = relation.alias.aliasname if relation.alias else relation.relname

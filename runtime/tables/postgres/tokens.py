@@ -78,7 +78,7 @@ def tokens_of(statement: str) -> Sequence[Token]:
         raise StatementError("the statement is not valid Unicode") from None
 
 
-def numbered(statement: str, parameters: Parameters) -> NumberedStatement:
+def number_parameters(statement: str, parameters: Parameters) -> NumberedStatement:
     """Number the parameters of a statement. Raises StatementError if it has others than those that are given."""
     if len(statement) > LONGEST_STATEMENT:
         raise StatementError(

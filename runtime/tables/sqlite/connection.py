@@ -116,7 +116,7 @@ class SealedConnection:
             self.allowed.trusted = before
 
     @contextmanager
-    def judged(self) -> Iterator[None]:
+    def user_statements(self) -> Iterator[None]:
         """Judge statements meanwhile: the user's."""
         self.allowed.trusted = False
         try:
@@ -149,7 +149,7 @@ class SealedConnection:
         ((pages,),) = self.own("PRAGMA page_count")
         self.own(f"PRAGMA max_page_count={min(max(size // PAGE_BYTES, pages) + _SPARE_PAGES, _MOST_PAGES)}")
 
-    def used(self) -> int:
+    def used_bytes(self) -> int:
         """Return the bytes that are in use, with what the open transaction changed."""
         ((pages,),) = self.own("PRAGMA page_count")
         ((free,),) = self.own("PRAGMA freelist_count")

@@ -146,8 +146,8 @@ class SqliteTables:
         rows = [[_json_value(each) for each in row] for row in answer.rows]
         return TablePage(answer.columns, rows, answer.after)
 
-    async def lost(self) -> Sequence[str]:
-        """See `SqlDatabase.lost`. What is open is stored again first."""
+    async def missing_files(self) -> Sequence[str]:
+        """See `SqlDatabase.missing_files`. What is open is stored again first."""
         for user_id in [each for each, file in self._open.items() if file.worker and not are_unchanged(file.files)]:
             with suppress(SymbiontError):
                 await self._shield(self._close_idle(user_id))
@@ -471,7 +471,7 @@ class SqliteTables:
             case "rows" if quota is not None:
                 return rows_exceeded(quota, failed.message, failed.count)
             case "bytes" if quota is not None:
-                return storage_exceeded(quota, (await self._storage.stored(user_id)).bytes)
+                return storage_exceeded(quota, (await self._storage.usage(user_id)).bytes)
             case "file":
                 log.error("tables_unusable", user_id=user_id, reason=failed.message)
                 return TablesUnavailable(f"the file of your tables {failed.message}", hint=failed.hint)

@@ -45,7 +45,7 @@ _CASES: Final[tuple[tuple[type[Exception], Reason, str | None, str | None], ...]
 """The reason, the message (None: that of the error) and the hint for each kind of error; the first that fits."""
 
 
-def described(error: Exception, refusal: str | None, known: Callable[[str], list[str]]) -> Failure:
+def failure_of(error: Exception, refusal: str | None, known: Callable[[str], list[str]]) -> Failure:
     """Return what is wrong. `refusal`: what the authorizer refused. `known`: returns the names of a kind."""
     # That of the system contains the path.
     message = f"the disk failed: {(error.strerror or '').lower()}" if isinstance(error, OSError) else str(error)

@@ -62,7 +62,7 @@ class Refusal(Exception):  # noqa: N818 - it is the answer to the statement
         self.failed = failed
 
 
-def refused(message: str, hint: str | None = None) -> Refusal:
+def refusal(message: str, hint: str | None = None) -> Refusal:
     """Return the exception for a statement that the caller can correct."""
     return Refusal(Failure("statement", message, hint))
 
@@ -89,29 +89,29 @@ class Statement(NamedTuple):
     def bound(self, parameters: Bound) -> list[object] | dict[str, object]:
         """Return the values as they are bound. Raises Refusal if they do not fit."""
         if self.names and self.positions:
-            raise refused("the statement has both ? and :name", "use one of them")
+            raise refusal("the statement has both ? and :name", "use one of them")
         if isinstance(parameters, dict):
             wanted = {name[1:] for name in self.names}
             if self.positions:
-                raise refused(
+                raise refusal(
                     f"the statement has ?, but params is an object{_key_list(parameters)}", "make params a list"
                 )
             if missing := sorted(wanted - set(parameters)):
-                raise refused(
+                raise refusal(
                     f"params lacks a value for :{missing[0]}", "params is an object with a key for each :name"
                 )
             if unknown := sorted(set(parameters) - wanted):
-                raise refused(f"the statement has no :{unknown[0]}, which params contains", _name_list(wanted))
+                raise refusal(f"the statement has no :{unknown[0]}, which params contains", _name_list(wanted))
             return {name: _bound(value) for name, value in parameters.items()}
         if self.names and parameters:
-            raise refused("the statement has :name, but params is a list", "make params an object with a key for each")
+            raise refusal("the statement has :name, but params is a list", "make params an object with a key for each")
         if self.names:
-            raise refused(
+            raise refusal(
                 f"params lacks a value for {min(self.names)}", "params is an object with a key for each :name"
             )
         if len(parameters) != self.positions:
             given = f"{len(parameters)} value{'' if len(parameters) == 1 else 's'}"
-            raise refused(f"the statement has {self.positions} ?, but params has {given}")
+            raise refusal(f"the statement has {self.positions} ?, but params has {given}")
         return [_bound(value) for value in parameters]
 
 
@@ -122,11 +122,11 @@ def _bound(value: Scalar) -> object:
 def read(text: str) -> Statement:
     """Return the statement. Raises Refusal if it is none, several, or of a kind that is never allowed."""
     if len(text.encode()) > MOST_BYTES:
-        raise refused(
+        raise refusal(
             f"the statement is longer than {MOST_BYTES:,} bytes", "pass long values as parameters: VALUES (?, ?)"
         )
     if "\x00" in text:
-        raise refused("the statement contains a NUL character")
+        raise refusal("the statement contains a NUL character")
     words: list[str] = []
     names: set[str] = set()
     positions = 0
@@ -142,9 +142,9 @@ def read(text: str) -> Statement:
         if len(words) < _LOOKED_AT:
             words.append(part.upper() if kind == "word" else "")
     if not words:
-        raise refused("the statement is empty", f"use {_ALLOWED}")
+        raise refusal("the statement is empty", f"use {_ALLOWED}")
     if positions > MOST_PARAMETERS or len(names) > MOST_PARAMETERS:
-        raise refused(f"a statement may have at most {MOST_PARAMETERS:,} parameters")
+        raise refusal(f"a statement may have at most {MOST_PARAMETERS:,} parameters")
     _refuse_kind(words)
     return Statement(text, words[0], positions, frozenset(names))
 
@@ -158,11 +158,11 @@ def _parts(text: str) -> Iterator[tuple[str, str]]:
             continue
         if kind in _MISTAKES:
             message, hint = _MISTAKES[kind]
-            raise refused(message.format(found[0]), hint)
+            raise refusal(message.format(found[0]), hint)
         if kind == "end":
             ended = True
         elif ended:
-            raise refused("only one statement may be given; there is another one after ;", "call once for each")
+            raise refusal("only one statement may be given; there is another one after ;", "call once for each")
         else:
             yield kind, found[0]
 
@@ -171,7 +171,7 @@ def _check_number(text: str, *, negative: bool) -> None:
     """Refuse a whole number that SQLite would silently take for a float."""
     digits = text.replace("_", "").lstrip("0")
     if digits.isdigit() and (len(digits) > _MOST_DIGITS or int(digits) > MOST_INTEGER + negative):
-        raise refused(
+        raise refusal(
             f"the integer {text[:30]} has more than 64 bits",
             "store it as text, or write .0 after it if it may be rounded",
         )
@@ -180,12 +180,12 @@ def _check_number(text: str, *, negative: bool) -> None:
 def _refuse_kind(words: list[str]) -> None:
     verb, rest = words[0], [*words[1:], "", ""]
     if verb not in _READS | _CHANGES | _DEFINES:
-        raise refused(f"{verb or 'this'} is not allowed", _ADVICE.get(verb, f"use {_ALLOWED}"))
+        raise refusal(f"{verb or 'this'} is not allowed", _ADVICE.get(verb, f"use {_ALLOWED}"))
     if verb not in _DEFINES:
         return
     what = rest[1] if rest[0] == "UNIQUE" else rest[0]
     if what not in ("TABLE", "INDEX") or (verb == "ALTER" and what != "TABLE"):
-        raise refused(f"{verb} {what}".rstrip() + " is not allowed", f"use {_ALLOWED}")
+        raise refusal(f"{verb} {what}".rstrip() + " is not allowed", f"use {_ALLOWED}")
 
 
 def _key_list(parameters: Mapping[str, object]) -> str:

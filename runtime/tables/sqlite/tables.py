@@ -12,7 +12,7 @@ from runtime.tables.sql_database import MOST_BYTES, MOST_ROWS, ColumnInfo, Table
 from runtime.tables.sqlite.authorizer import RESERVED_NAMES, is_reserved
 from runtime.tables.sqlite.connection import SealedConnection
 from runtime.tables.sqlite.messages import Blob, Failure, Page, ReadPage, Scalar
-from runtime.tables.sqlite.statement import Refusal, refused
+from runtime.tables.sqlite.statement import Refusal, refusal
 from runtime.tables.statement import quoted
 
 _OF_SQLITE: Final = "sqlite_"
@@ -42,7 +42,7 @@ class ResultRows:
             values = [Blob(each) if isinstance(each, bytes) else value for each, value in zip(row, values, strict=True)]
         if self._bytes > MOST_BYTES:
             if not self.rows:
-                raise refused(f"one row has more than {MOST_BYTES:,} bytes", "select fewer columns")
+                raise refusal(f"one row has more than {MOST_BYTES:,} bytes", "select fewer columns")
             self.truncated = True
             return False
         self.rows.append(values)
@@ -65,7 +65,7 @@ def names(file: SealedConnection) -> list[str]:
     return [name for (name,) in found if not name.startswith(_OF_SQLITE)]
 
 
-def known(file: SealedConnection, what: str) -> list[str]:
+def names_of_kind(file: SealedConnection, what: str) -> list[str]:
     """Return the names of all tables, or of all columns."""
     found = names(file)
     return found if what == "table" else sorted({row[1] for table in found for row in _columns(file, table)})
@@ -82,10 +82,10 @@ def check_names(file: SealedConnection) -> None:
     the new name of ALTER TABLE … RENAME."""
     for kind, name, root, sql in file.own("SELECT type, name, rootpage, sql FROM sqlite_schema"):
         if kind not in ("table", "index") or not root:
-            raise refused(f"a {kind} is not allowed", "there are only tables and indexes")
+            raise refusal(f"a {kind} is not allowed", "there are only tables and indexes")
         made_by_sqlite = name == "sqlite_sequence" or (kind == "index" and sql is None)
         if not made_by_sqlite and is_reserved(name):
-            raise refused(f"the name {name} is reserved", RESERVED_NAMES)
+            raise refusal(f"the name {name} is reserved", RESERVED_NAMES)
 
 
 def describe(file: SealedConnection) -> list[TableInfo]:
@@ -145,7 +145,7 @@ def _keys(file: SealedConnection, table: str) -> list[str]:
     taken = {each[1].lower() for each in columns}
     free = next((name for name in ("rowid", "_rowid_", "oid") if name not in taken), None)
     if free is None:
-        raise refused(f"{table} has columns called rowid, _rowid_ and oid", "rename one of them")
+        raise refusal(f"{table} has columns called rowid, _rowid_ and oid", "rename one of them")
     return [free]
 
 
@@ -162,7 +162,7 @@ def _read_place(after: str | None, keys: int) -> list[Any]:
     except (ValueError, msgspec.DecodeError):
         place = None
     if not isinstance(place, list) or len(place) != keys or not all(isinstance(each, _STORED) for each in place):
-        raise refused("`after` is not from a page of this table", "begin without it")
+        raise refusal("`after` is not from a page of this table", "begin without it")
     return place
 
 

@@ -14,10 +14,10 @@ import msgspec
 from runtime.tables.sql_database import MOST_SECONDS
 from runtime.tables.sqlite import tables
 from runtime.tables.sqlite.connection import SealedConnection
-from runtime.tables.sqlite.failures import described
+from runtime.tables.sqlite.failures import failure_of
 from runtime.tables.sqlite.messages import Failure, Limits, Page, ReadPage, Run, Size, StatementRows
 from runtime.tables.sqlite.messages import Tables as TablesAnswer
-from runtime.tables.sqlite.statement import Refusal, Statement, read, refused
+from runtime.tables.sqlite.statement import Refusal, Statement, read, refusal
 from runtime.tables.sqlite.tables import ResultRows
 
 _DESCRIBE_SECONDS: Final = 50.0
@@ -129,9 +129,9 @@ class UserFile:
             # A comment after the statement is compiled to nothing.
             if cursor.has_vdbe:
                 if columns:
-                    raise refused("only one statement may be given", "call once for each")
+                    raise refusal("only one statement may be given", "call once for each")
                 if cursor.is_explain:
-                    raise refused("EXPLAIN is not allowed")
+                    raise refusal("EXPLAIN is not allowed")
                 if only_reads and not cursor.is_readonly:
                     raise Refusal(Failure("changes", "the statement may change something"))
                 columns.append(_columns(cursor))
@@ -143,7 +143,7 @@ class UserFile:
         allowed.begin(statement.verb)
         found = ResultRows()
         try:
-            with self._file.judged():
+            with self._file.user_statements():
                 for row in cursor.execute(statement.text, values, can_cache=False):
                     if not found.add(row) and only_reads:
                         break
@@ -152,7 +152,7 @@ class UserFile:
         finally:
             cursor.close(True)
         if not columns:
-            raise refused("the statement is empty")
+            raise refusal("the statement is empty")
         affected = self._file.raw.changes() if allowed.changes else 0
         self._check_rows(before, affected, limits)
         return StatementRows(columns[0], found.rows, affected, found.truncated)
@@ -160,7 +160,7 @@ class UserFile:
     def _failure(self, error: Exception) -> Failure:
         if isinstance(error, apsw.FullError) and not self._file.disk_is_full():
             return Failure("bytes", "")
-        return described(error, self._file.allowed.reason, lambda what: tables.known(self._file, what))
+        return failure_of(error, self._file.allowed.reason, lambda what: tables.names_of_kind(self._file, what))
 
     # Limits
 
@@ -194,7 +194,7 @@ class UserFile:
             raise Refusal(Failure("bytes", ""))
 
     def _measure(self) -> Size:
-        return Size(len(self._file.allowed.tables), self._file.used())
+        return Size(len(self._file.allowed.tables), self._file.used_bytes())
 
     def _load_names(self) -> None:
         """Note which tables there are."""
@@ -206,5 +206,5 @@ def _columns(cursor: apsw.Cursor) -> list[str]:
     columns = [each[0] for each in cursor.description or ()]
     twice = next((name for at, name in enumerate(columns) if name in columns[:at]), None)
     if twice is not None:
-        raise refused(f"two columns of the result are called {twice!r}", "use AS: SELECT a.id AS a_id, b.id AS b_id")
+        raise refusal(f"two columns of the result are called {twice!r}", "use AS: SELECT a.id AS a_id, b.id AS b_id")
     return columns

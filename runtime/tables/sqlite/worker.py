@@ -13,7 +13,7 @@ from typing import Final
 
 import apsw
 
-from runtime.tables.sqlite.failures import described
+from runtime.tables.sqlite.failures import failure_of
 from runtime.tables.sqlite.messages import (
     FROM_WORKER,
     TO_WORKER,
@@ -69,7 +69,7 @@ def serve(channel: socket.socket) -> None:
         except Refusal as refusal:
             answer = refusal.failed
         except (apsw.Error, OSError, MemoryError, UnicodeDecodeError) as error:
-            answer = described(error, None, lambda _: [])
+            answer = failure_of(error, None, lambda _: [])
         _send(channel, answer)
         # Both may be large, and the next message needs the memory.
         del asked, answer

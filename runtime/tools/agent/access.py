@@ -146,7 +146,7 @@ async def core_memory(context: Context, agent: str | None, subject: str | None, 
     return CoreMemory(store, scope, context.declared_blocks(agent), known)
 
 
-def edited(done: ChangedBlock, context: Context) -> EditedBlock:
+def edit_result(done: ChangedBlock, context: Context) -> EditedBlock:
     """Return the result of a change. Its notes warn when the block has little room left, in itself or in the context of
     the agent that changes it."""
     block = done.block

@@ -60,7 +60,7 @@ class Archive:
         except NoSuchItem:
             raise _none(memory_id) from None
 
-    def wanted(self, tags: Iterable[str]) -> EntryFilter:
+    def tag_filter(self, tags: Iterable[str]) -> EntryFilter:
         """Return the filter of current items with one of these tags; without tags, of all."""
         return EntryFilter(
             agent=self.agent, user=self.user, subject=self.subject, tags_any=frozenset(tags), current=True

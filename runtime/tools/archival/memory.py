@@ -134,7 +134,7 @@ async def archival_search(
 async def found_in(archive: Archive, query: str, tags: list[str], limit: int) -> ArchivalHits:
     """Search an archival memory."""
     context = archive.context
-    question = Question(text=query, now=utc(context.clock.now()), limit=limit, wanted=archive.wanted(tags))
+    question = Question(text=query, now=utc(context.clock.now()), limit=limit, wanted=archive.tag_filter(tags))
     found = await archive.memory.search(question, context.progress, owner=context.call_owner)
     hits = [
         ArchivalHit.of(hit.item, content=hit.item.text, relevance=hit.relevance, origin=delivery_origin(hit.item))

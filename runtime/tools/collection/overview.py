@@ -43,7 +43,7 @@ async def get_collections(context: Context) -> types.Collections:
     found: list[types.CollectionState] = []
     for memory in await collection_memories(context):
         state = {**asdict(SearchedBy.of(memory)), "state": state_of(context, memory)}
-        found += [types.CollectionState(**fields, **state) for fields in await counted(context, memory)]
+        found += [types.CollectionState(**fields, **state) for fields in await _collections(context, memory)]
     return types.Collections(collections=found)
 
 
@@ -77,7 +77,7 @@ async def metrics(context: Context, collection: types.AnyCollection = None) -> t
     memories = await collection_memories(context) if only is None else [only.memory]
     found: list[types.CollectionMetrics] = []
     for memory in memories:
-        wanted = [each for each in await counted(context, memory) if only is None or each["name"] == only.name]
+        wanted = [each for each in await _collections(context, memory) if only is None or each["name"] == only.name]
         found += [await _metrics(context, memory, fields) for fields in wanted]
     called = counted_calls(user_filter(context, None))
     return types.MetricsReport(
@@ -86,7 +86,7 @@ async def metrics(context: Context, collection: types.AnyCollection = None) -> t
     )
 
 
-async def counted(context: Context, memory: OpenMemory) -> list[dict[str, Any]]:
+async def _collections(context: Context, memory: OpenMemory) -> list[dict[str, Any]]:
     """Return the collections of a memory that the caller may see, its own first, each with its size."""
     default = (await default_memory(context)).name
     there = {each.name: each for each in await store_of(memory).counts(user_id=user_filter(context, None))}
@@ -117,7 +117,7 @@ async def _metrics(context: Context, memory: OpenMemory, fields: Mapping[str, An
         **fields,
         embedded=None if seen is None else seen.embedded,
         waiting=None if seen is None else _waiting(memory, fields["items"] - seen.embedded),
-        projects=dict(sorted(named(projects).items())),
+        projects=dict(sorted(project_counts(projects).items())),
         tags=dict(tags.most_common(types.MOST_TAGS)),
         index_problem=_visible_problem(memory.index_problem, "the index has a problem", shown=shown),
         embedding_problem=_visible_problem(memory.embedding_problem, "nothing is embedded at the moment", shown=shown),
@@ -130,7 +130,7 @@ def _waiting(memory: OpenMemory, without: int) -> int:
     return 0 if memory.embedding is None and memory.embedding_problem is None else max(0, without)
 
 
-def named(projects: Counter[str | None]) -> Counter[str]:
+def project_counts(projects: Counter[str | None]) -> Counter[str]:
     """Return the number of items of each project, without items that have none."""
     return Counter({project: count for project, count in projects.items() if project is not None})
 

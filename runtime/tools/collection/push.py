@@ -29,7 +29,7 @@ from runtime.tools.failure import code_of, wrong
 from runtime.tools.memory.access import own_subject, with_origin
 from runtime.tools.memory.parameters import OwnSubject
 from runtime.tools.tool import LARGEST_ITEMS, WrongParameters, aliases_of, in_full, tool
-from runtime.tools.validation_errors import oversized, problems_of
+from runtime.tools.validation_errors import problems_of, size_problems
 
 _AT_ONCE: Final = 32  # items that are split before other tasks run
 _ON_THE_LOOP: Final = 64 * 1024  # characters that are split without a thread
@@ -282,7 +282,7 @@ def _parse_item(given: Any, known: dict[str, Any]) -> types.PushedItem:
     if not isinstance(given, dict):
         raise WrongParameters(None, (((), "it is not a JSON object"),))
     own, _ = in_full({key: it for key, it in given.items() if it is not None}, _ALIASES)
-    problems = oversized(own, types.PushedItem, _ALIASES)
+    problems = size_problems(own, types.PushedItem, _ALIASES)
     if not problems:
         try:
             return types.PushedItem.model_validate({**known, **own})

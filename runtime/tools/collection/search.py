@@ -93,7 +93,7 @@ async def search(
             tags=tags,
             tags_all=tags_all,
             source_uri=source_uri,
-            time_range=None if time_range is None else time_range.shown(),
+            time_range=None if time_range is None else time_range.bounds(),
             limit=limit,
             score_threshold=score_threshold,
             scoreThreshold=score_threshold,

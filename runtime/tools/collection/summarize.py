@@ -175,7 +175,7 @@ async def summarize(
             project_id=wanted.project_id,
             memory_type=memory_type,
             tags=tags,
-            time_range=time_range.shown(),
+            time_range=time_range.bounds(),
             limit=limit,
             score_threshold=score_threshold,
             scoreThreshold=score_threshold,

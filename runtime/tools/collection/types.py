@@ -16,7 +16,7 @@ from runtime.memory.store import LARGEST_TEXT
 from runtime.tools.failure import Code
 from runtime.tools.memory.parameters import OwnSubject
 from runtime.tools.memory.results import Scores
-from runtime.tools.patterns import AGENT, EXAMPLE_ID, UUID, listed
+from runtime.tools.patterns import AGENT, EXAMPLE_ID, UUID, as_list
 from runtime.tools.result import Result
 from runtime.tools.tool import ParameterAlias, schema_of
 
@@ -49,7 +49,7 @@ def _theirs(value: str) -> str:
 
 _Tag = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_tag)]
 _Tags = Annotated[list[_Tag], Field(max_length=100)]
-_TagList = Annotated[_Tags, BeforeValidator(listed, json_schema_input_type=_Tags | _Tag)]
+_TagList = Annotated[_Tags, BeforeValidator(as_list, json_schema_input_type=_Tags | _Tag)]
 _Project = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_not_blank)]
 _Uri = Annotated[str, Field(min_length=1, max_length=2000), AfterValidator(_theirs)]
 

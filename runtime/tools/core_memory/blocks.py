@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from runtime.memory.core.block import BlockVersion
-from runtime.tools.agent.access import core_memory, edited, summary_of, whole
+from runtime.tools.agent.access import core_memory, edit_result, summary_of, whole
 from runtime.tools.agent.types import (
     AgentBlock,
     AgentBlocks,
@@ -45,7 +45,7 @@ async def memory_replace(
     """
     memory = await core_memory(context, agent, subject)
     await memory.ensure()
-    return edited(
+    return edit_result(
         await memory.store.replace(memory.scope, label, old, new, memory.origin(context, label, "tool")), context
     )
 
@@ -66,7 +66,7 @@ async def memory_append(
     """
     memory = await core_memory(context, agent, subject)
     await memory.ensure()
-    return edited(
+    return edit_result(
         await memory.store.append(memory.scope, label, content, memory.origin(context, label, "tool")), context
     )
 
@@ -84,7 +84,7 @@ async def memory_insert(
     """Insert lines into a block of core memory."""
     memory = await core_memory(context, agent, subject)
     await memory.ensure()
-    return edited(
+    return edit_result(
         await memory.store.insert(memory.scope, label, content, line, memory.origin(context, label, "tool")), context
     )
 
@@ -133,7 +133,7 @@ async def agent_block_edit(
     memory = await core_memory(context, agent, subject, user)
     await memory.ensure()
     origin = memory.origin(context, label, "person")
-    return edited(await memory.store.write(memory.scope, label, value, origin, version=version), context)
+    return edit_result(await memory.store.write(memory.scope, label, value, origin, version=version), context)
 
 
 @tool("read", example={"agent": "assistant", "label": "human", "limit": 10})
@@ -167,7 +167,7 @@ async def agent_block_restore(
     """Give a block the text of an earlier version again, as a new version."""
     memory = await core_memory(context, agent, subject, user)
     await memory.ensure()
-    return edited(
+    return edit_result(
         await memory.store.restore(memory.scope, label, version, memory.origin(context, label, "person")), context
     )
 

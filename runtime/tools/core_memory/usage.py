@@ -145,7 +145,7 @@ async def _texts(context: Context, user_id: str, known: Mapping[str, str]) -> li
     """Return how much a user has stored in memories, conversations and core memory."""
     if context.limits.texts is None or context.limits.storage is None:
         return []
-    used, most = await context.limits.texts.used(user_id), (await context.limits.storage.quota(user_id)).texts
+    used, most = await context.limits.texts.used_bytes(user_id), (await context.limits.storage.quota(user_id)).texts
     name, share = users.display_name(known, user_id), round(used / most, 4)
     return [LimitUse(user=name, agent=None, limit="texts", most=most, used=used, reserved=0, share=share)]
 

@@ -15,7 +15,7 @@ from runtime.search.entry import ALL_SUBJECTS
 from runtime.tools.context import Context
 from runtime.tools.cursor import read_cursor, write_cursor
 from runtime.tools.maintenance.import_items import Equality, equality
-from runtime.tools.memory.access import asked_user, named, places, sees_all, subject_filter, user_filter
+from runtime.tools.memory.access import asked_user, named_memories, places, sees_all, subject_filter, user_filter
 from runtime.tools.memory.parameters import LONGEST_CURSOR, AnyAgent, Cursor, MemoryName, Page, User
 from runtime.tools.memory.results import Difficulty, ExportedItem, ExportedItems
 from runtime.tools.tool import tool
@@ -41,7 +41,7 @@ async def memory_export(
     whose = user_filter(context, await asked_user(context, user))
     subject = subject_filter(context)
     begin = None if cursor is None else _Place.read(cursor)
-    memories = named(context, memory) if agent is None else await places(context, agent, memory)
+    memories = named_memories(context, memory) if agent is None else await places(context, agent, memory)
     page = _Page(limit)
     more = None
     for where, part in await _parts(memories, agent):

@@ -18,12 +18,12 @@ from runtime.memory.open_memory import OpenMemory
 from runtime.memory.store import LARGEST_TEXT, RedactedItems, redacted_item
 from runtime.memory.store_types import Scan
 from runtime.tools.context import Context
-from runtime.tools.memory.access import home, named, sees_all
+from runtime.tools.memory.access import home, named_memories, sees_all
 from runtime.tools.memory.parameters import Gates, Into, Lines, MemoryToImport
 from runtime.tools.memory.results import ExportedItem, ImportedLine, ImportedLines
 from runtime.tools.memory.write import may_show
 from runtime.tools.tool import LARGEST_ITEMS, WrongParameters, tool
-from runtime.tools.validation_errors import oversized, problems_of
+from runtime.tools.validation_errors import problems_of, size_problems
 
 log = structlog.get_logger("symbiont.memory")
 
@@ -79,7 +79,7 @@ async def memory_import(
     for some in _in_turn(lines):
         groups: dict[tuple[str | None, str], list[_Line]] = defaultdict(list)
         for line in some:
-            groups[line.memory, line.item.agent_id].append(work.mapped(line))
+            groups[line.memory, line.item.agent_id].append(work.with_new_ids(line))
         for (name, _), group in groups.items():
             assert name is not None
             await work.put(context.memories[name], group)
@@ -102,7 +102,7 @@ class _Line(NamedTuple):
 def _line(context: Context, number: int, given: Mapping[str, Any], agent: str | None) -> _Line:
     """Validate one line. Raises UsageError, RefusedItem."""
     own = {"memory": given.get("memory") or "", "user_id": given.get("user_id") or context.caller.user_id}
-    if problems := oversized(given, ExportedItem):
+    if problems := size_problems(given, ExportedItem):
         raise WrongParameters(None, problems)
     try:
         read = ExportedItem.model_validate({**given, **own, "memory_id": given.get("memory_id") or ""})
@@ -173,7 +173,7 @@ async def _target(context: Context, memory: str | None, agent: str) -> OpenMemor
     """
     if not sees_all(context):
         return await home(context, agent, memory)
-    (target, *_) = named(context, memory or context.memories.name_of(agent))
+    (target, *_) = named_memories(context, memory or context.memories.name_of(agent))
     return target
 
 
@@ -187,7 +187,7 @@ class _Import:
         self._changed: dict[str, str] = {}
         """New ids of items whose id changed."""
 
-    def mapped(self, line: _Line) -> _Line:
+    def with_new_ids(self, line: _Line) -> _Line:
         """Return the line with the new ids of the items that its item names."""
         item, new = line.item, self._changed
         if new.keys().isdisjoint(_named_by(item)):
@@ -237,14 +237,14 @@ class _Import:
         """Return the lines that are not stored yet. A line whose id belongs to another item is refused."""
         new: list[_Line] = []
         for line in lines:
-            known = there.known(line)
+            known = there.id_of(line)
             if known is not None:
                 self._take(line, known, stored=False)
             elif "keep_ids" in where.store.capabilities and line.item.memory_id in there.by_id:
                 taken = f"the id {line.item.memory_id} belongs to another item here, or to a changed copy of this one"
                 self.refuse(line.number, UsageError(taken, hint="the existing item is not changed"))
             else:
-                there.add(line)
+                there.add_line(line)
                 new.append(line)
         return new
 
@@ -273,19 +273,19 @@ class _StoredItems:
         self.by_id: dict[str, Item] = {}
         self._equal: dict[Equality, list[str]] = defaultdict(list)
 
-    def found(self, item: Item) -> None:
+    def add(self, item: Item) -> None:
         """Record that the item exists."""
         if item.memory_id not in self.by_id:
             self.by_id[item.memory_id] = item
             self._equal[equality(item)].append(item.memory_id)
 
-    def add(self, line: _Line) -> None:
+    def add_line(self, line: _Line) -> None:
         """Record that the line's item will exist, with an id that may not be known yet."""
         self._equal[equality(line.item)].append(line.item.memory_id)
         if line.item.memory_id:
             self.by_id[line.item.memory_id] = line.item
 
-    def known(self, line: _Line) -> str | None:
+    def id_of(self, line: _Line) -> str | None:
         """Return the id of the line's item, '' if it is not known yet; None if the item is missing."""
         same = self._equal[equality(line.item)]
         if line.item.memory_id and line.item.memory_id in same:
@@ -303,11 +303,11 @@ async def _stored_items(where: OpenMemory, lines: Sequence[_Line]) -> _StoredIte
     found = _StoredItems()
     async for item in where.store.scan(Scan(agent_id=lines[0].item.agent_id, since=min(times), until=until)):
         if item.memory_id in ids or equality(item) in wanted:
-            found.found(item)
+            found.add(item)
     if ids and where.collection is not None:
         # A collection looks up ids of all users; other stores would have to read everything.
         async for item in where.store.scan(Scan(memory_ids=ids)):
-            found.found(item)
+            found.add(item)
     return found
 
 

@@ -21,7 +21,7 @@ from runtime.tools.memory.access import (
     asked_user,
     everywhere,
     items_of,
-    named,
+    named_memories,
     need_all_subjects,
     places,
     user_filter,
@@ -103,7 +103,7 @@ async def memory_stats(context: Context, agent: AnyAgent = None, memory: MemoryN
             embedding=each.embedding,
             problems=list(each.problems),
         )
-        for each in named(context, memory)
+        for each in named_memories(context, memory)
         if agent is None or any(where is each for where, _ in found)
     ]
     return MemoryStats(agents=[await _agent_state(each, name) for each, name in found], memories=states)
@@ -168,7 +168,7 @@ async def _purge_user(
     assert user_id is not None
     found: list[MemoryPurge] = []
     notes: list[str] = []
-    for each in named(context, memory) if agent is None else await places(context, agent, memory):
+    for each in named_memories(context, memory) if agent is None else await places(context, agent, memory):
         if dry_run:
             count = sum([1 async for _ in each.store.scan(Scan(agent_id=agent, user_id=user_id))])
         else:
@@ -199,7 +199,7 @@ async def _readable(memory: OpenMemory, wanted: Scan) -> list[Item]:
 async def memory_reindex(context: Context, agent: AnyAgent = None, memory: MemoryName = None) -> ReindexResult:
     """Rebuild the search index, including vectors."""
     done = []
-    for each in named(context, memory) if agent is None else await places(context, agent, memory):
+    for each in named_memories(context, memory) if agent is None else await places(context, agent, memory):
         report = await each.reindex(agent, context.progress)
         stats = await each.index_stats(agent)
         done.append(

@@ -97,7 +97,7 @@ def with_origin(context: Context, provenance: Provenance, otherwise: SaidBy) -> 
     return provenance.model_copy(update=known)
 
 
-def named(context: Context, memory: str | None) -> list[OpenMemory]:
+def named_memories(context: Context, memory: str | None) -> list[OpenMemory]:
     """Return the memory of this name, or all. Raises NotFound with the nearest names."""
     memories = context.memories
     if memory is None:
@@ -113,7 +113,7 @@ async def places(context: Context, agent: str, memory: str | None = None) -> lis
     Raises NotFound with the nearest names for an agent that neither the program nor a memory knows.
     """
     own = context.memories.name_of(agent) if context.memories else None
-    asked = sorted(named(context, memory), key=lambda each: each.name != own)
+    asked = sorted(named_memories(context, memory), key=lambda each: each.name != own)
     remembers = {each.name: set(await each.store.agents()) for each in asked}
     found = [each for each in asked if agent in remembers[each.name]]
     if agent in context.agents and asked:
@@ -132,7 +132,7 @@ async def home(context: Context, agent: str, memory: str | None = None) -> OpenM
     """Return the memory that `agent` writes to, or the named one. Raises NotFound."""
     found = await places(context, agent, memory)
     if memory is None and agent in context.agents:
-        return named(context, context.memories.name_of(agent))[0]
+        return named_memories(context, context.memories.name_of(agent))[0]
     return found[0]
 
 
@@ -140,15 +140,15 @@ async def everywhere(context: Context, agent: str | None, memory: str | None = N
     """Return every memory and agent with items in it: of one agent, or of all."""
     if agent is not None:
         return [(each, agent) for each in await places(context, agent, memory)]
-    return [(each, name) for each in named(context, memory) for name in sorted(await each.store.agents())]
+    return [(each, name) for each in named_memories(context, memory) for name in sorted(await each.store.agents())]
 
 
-def kept(item: Item, memory: OpenMemory) -> KeptItem:
+def kept_item(item: Item, memory: OpenMemory) -> KeptItem:
     """Return the item with the memory's name."""
     return KeptItem.model_construct(**dict(item), memory=memory.name)
 
 
-def shown(context: Context, agent: str, place: ItemLocation | None) -> tuple[str | None, int | None]:
+def visible_location(context: Context, agent: str, place: ItemLocation | None) -> tuple[str | None, int | None]:
     """Return file and line as the caller may see them: folders above an agent's are for administrators only."""
     if place is None:
         return None, None

@@ -23,11 +23,11 @@ from runtime.tools.memory import parameters as param
 from runtime.tools.memory.access import (
     asked_user,
     moment,
-    named,
+    named_memories,
     places,
-    shown,
     subject_filter,
     user_filter,
+    visible_location,
 )
 from runtime.tools.memory.results import EditedItem, ForgottenItem, ListedItem, MemoryItems, ShownItem
 from runtime.tools.patterns import EXAMPLE_ID
@@ -68,7 +68,7 @@ async def memory_list(
         until=moment(context, until, "until"),
         subject=subject_filter(context, subject),
     )
-    memories = named(context, memory) if agent is None else await places(context, agent, memory)
+    memories = named_memories(context, memory) if agent is None else await places(context, agent, memory)
     last = None if cursor is None else _last(*read_cursor(cursor, int, str, str))
     found: list[tuple[Item, OpenMemory]] = []
     for each in memories:
@@ -91,7 +91,7 @@ async def memory_show(
     """Show one item of any memory, and its location."""
     item, where = (await _matches(context, memory_id, agent, memory))[0]
     place = (await where.store.locate([item])).get(item.memory_id)
-    file, line = shown(context, item.agent_id, place)
+    file, line = visible_location(context, item.agent_id, place)
     (listed,) = await _listed_items([(item, where)])
     return ShownItem(item=listed, file=file, line=line)
 
@@ -168,7 +168,7 @@ async def _matches(
     for the caller. Raises NotFound, and UsageError for several matches."""
     wanted = EntryFilter(agent=agent, user=user_filter(context, None), subject=subject_filter(context))
     found: list[tuple[Item, OpenMemory]] = []
-    for each in named(context, memory):
+    for each in named_memories(context, memory):
         found += [(item, each) for item in await newest(each, wanted, 2, prefix=begins)]
     if not found:
         raise _none(begins)

@@ -15,13 +15,13 @@ from runtime.tools.context import Context
 from runtime.tools.memory import parameters as param
 from runtime.tools.memory.access import (
     asked_user,
-    kept,
+    kept_item,
     moment,
     places,
     sees_all,
-    shown,
     subject_filter,
     user_filter,
+    visible_location,
 )
 from runtime.tools.memory.results import MemoryHit, MemoryHits, scores_of
 from runtime.tools.tool import tool
@@ -99,5 +99,5 @@ def shown_notes(context: Context, memory: OpenMemory, notes: Iterable[str]) -> I
 
 
 def _hit(context: Context, where: OpenMemory, hit: FoundHit) -> MemoryHit:
-    file, line = shown(context, hit.item.agent_id, hit.place)
-    return MemoryHit(item=kept(hit.item, where), **scores_of(hit), file=file, line=line)
+    file, line = visible_location(context, hit.item.agent_id, hit.place)
+    return MemoryHit(item=kept_item(hit.item, where), **scores_of(hit), file=file, line=line)

@@ -12,7 +12,7 @@ from runtime.memory.open_memory import OpenMemory
 from runtime.memory.records.gates import GateOpen
 from runtime.tools.context import Context
 from runtime.tools.memory import parameters as param
-from runtime.tools.memory.access import asked_user, home, kept, own_subject, sees_all, with_origin
+from runtime.tools.memory.access import asked_user, home, kept_item, own_subject, sees_all, with_origin
 from runtime.tools.memory.results import WrittenItem
 from runtime.tools.tool import LARGEST_ITEMS, tool
 
@@ -95,7 +95,7 @@ async def memory_write(
     written = await where.store.append([item], gates=gates)
     if not written:
         return WrittenItem(outcome="there", memory=where.name, item=None, record=None)
-    return WrittenItem(outcome="stored", memory=where.name, item=kept(written[0], where), record=None)
+    return WrittenItem(outcome="stored", memory=where.name, item=kept_item(written[0], where), record=None)
 
 
 def may_show(context: Context, where: OpenMemory, sources: Sequence[str]) -> None:

@@ -17,7 +17,7 @@ def signature(tool: ToolSchema) -> str:
     return f"{tool.name}({', '.join(_parameter(name, each, required) for name, each in properties.items())})"
 
 
-def described(tools: Iterable[ToolSchema]) -> str:
+def descriptions(tools: Iterable[ToolSchema]) -> str:
     """Return the descriptions of tools: the signature of each, what it does, and what its parameters are, unless the
     last parameter of the same name had the same description."""
     lines: list[str] = []

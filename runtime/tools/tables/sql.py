@@ -146,7 +146,7 @@ async def agent_memory_schema(context: Context) -> SqlSchema:
     user_id = context.caller.user_id
     storage.touch(user_id)
     tables = await sql.tables(user_id)
-    quota, stored = await storage.quota(user_id), await storage.stored(user_id)
+    quota, stored = await storage.quota(user_id), await storage.usage(user_id)
     return SqlSchema(
         dialect=sql.dialect,
         tables=[UserTable.of(table, columns=[TableColumn.of(each) for each in table.columns]) for table in tables],

@@ -190,7 +190,7 @@ class BulkResults(Result):
     results: list[BulkResult]
 
 
-def kept(task: stored.Task, now: int) -> KeptTask:
+def kept_task(task: stored.Task, now: int) -> KeptTask:
     """Return a task as tools show it at `now` (Unix milliseconds)."""
     return KeptTask.of(task, **_others(task, now))
 
@@ -222,7 +222,7 @@ async def task_list(
     wanted = TaskFilter(status, tuple(tags), data_subject(context, subject))
     page = await store_of(context).page(context.caller.user_id, wanted, limit=limit, offset=offset)
     now = milliseconds(context.clock)
-    return TaskList(tasks=[kept(task, now) for task in page.tasks], total=page.total)
+    return TaskList(tasks=[kept_task(task, now) for task in page.tasks], total=page.total)
 
 
 @tool("read", example={"task_id": EXAMPLE_ID})
@@ -263,7 +263,7 @@ async def task_create(
         tags=tags,
         subject=own_subject(context, subject),
     )
-    return kept(task, milliseconds(context.clock))
+    return kept_task(task, milliseconds(context.clock))
 
 
 @tool(
@@ -302,7 +302,7 @@ async def task_update(
     if not changes:
         raise UsageError("there is nothing to change", hint="give one or more fields, or `clear`")
     task = await store_of(context).update(context.caller.user_id, task_id, changes, actor_of(context))
-    return kept(task, milliseconds(context.clock))
+    return kept_task(task, milliseconds(context.clock))
 
 
 @tool("write", idempotent=True, keyed=True, example={"task_id": EXAMPLE_ID})
@@ -310,7 +310,7 @@ async def task_complete(context: Context, task_id: TaskId) -> KeptTask:
     """Mark a task as completed."""
     store = store_of(context)
     task = await store.update(context.caller.user_id, task_id, {"status": "completed"}, actor_of(context))
-    return kept(task, milliseconds(context.clock))
+    return kept_task(task, milliseconds(context.clock))
 
 
 @tool("write", idempotent=True, destructive=True, example={"task_id": EXAMPLE_ID})

@@ -13,7 +13,7 @@ from runtime.tools.context import Context
 from runtime.tools.memory.access import data_subject
 from runtime.tools.memory.parameters import WantedSubject
 from runtime.tools.memory.search import shown_notes
-from runtime.tools.tasks.manage import AllTags, FoundTasks, Limit, OfStatus, Query, kept, store_of
+from runtime.tools.tasks.manage import AllTags, FoundTasks, Limit, OfStatus, Query, kept_task, store_of
 from runtime.tools.tool import tool
 
 MOST_FOUND: Final = 100
@@ -53,7 +53,7 @@ async def task_search(
     tasks = [task for task in await store_of(context).by_ids(user_id, shown) if wanted.wants(task)]
     now = milliseconds(context.clock)
     return FoundTasks(
-        tasks=[kept(task, now) for task in tasks],
+        tasks=[kept_task(task, now) for task in tasks],
         total=len(ids) - len(shown) + len(tasks),
         notes=list(shown_notes(context, context.task_search, found.notes)),
     )

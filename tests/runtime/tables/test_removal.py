@@ -113,7 +113,7 @@ async def test_those_of_a_user_whose_data_is_kept_stay_until_the_data_is_removed
     assert (answer["tables"], sql.dropped) == (0, [])
     await Removal(app).finish()
     assert len(await sql.tables(ada)) == 2
-    assert (await app.state.storage.stored(ada)).tables == 2
+    assert (await app.state.storage.usage(ada)).tables == 2
     answer = await call(app, "user_remove", name=f"id:{ada}")
     assert (answer["problems"], answer["tables"], sql.dropped) == ([], 2, [ada])
     assert await rows(app, ada) == {}

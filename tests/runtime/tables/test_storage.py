@@ -48,16 +48,16 @@ async def test_what_is_stored_is_counted_and_a_user_without_anything_has_no_row(
     database: Database, clock: ManualClock
 ) -> None:
     storage = of(database, clock)
-    assert await storage.stored("owner") == StorageUsage()
+    assert await storage.usage("owner") == StorageUsage()
     assert await storage.all() == {}
     await add_kv(storage, database, "owner", 700)
     await storage.note_tables("owner", 2, 8192, QUOTA)
     now = milliseconds(clock)
-    assert await storage.stored("owner") == StorageUsage(2, 8192, 700, now, now)
+    assert await storage.usage("owner") == StorageUsage(2, 8192, 700, now, now)
     await database.transact(partial(storage.free_kv, user_id="owner", size=500))
     assert (await storage.all())["owner"].bytes == 8392
     await add_kv(storage, database, "owner", -10_000)
-    assert (await storage.stored("owner")).kv_bytes == 0
+    assert (await storage.usage("owner")).kv_bytes == 0
 
 
 async def test_beyond_the_limit_nothing_is_added_and_the_error_says_what_is_free(
@@ -73,7 +73,7 @@ async def test_beyond_the_limit_nothing_is_added_and_the_error_says_what_is_free
     await add_kv(storage, database, "owner", 100_000)
     with pytest.raises(QuotaExceeded, match="1 MB are used, 0 bytes are free"):
         await storage.note_tables("owner", 1, 900_001, QUOTA)
-    assert (await storage.stored("owner")).bytes == 1_000_000
+    assert (await storage.usage("owner")).bytes == 1_000_000
 
 
 async def test_after_a_move_to_a_smaller_tier_only_growth_is_refused(database: Database, clock: ManualClock) -> None:
@@ -88,7 +88,7 @@ async def test_after_a_move_to_a_smaller_tier_only_growth_is_refused(database: D
         await storage.note_tables("owner", 8, 400_001, smaller)
     with pytest.raises(QuotaExceeded):
         await add_kv(storage, database, "owner", 1, smaller)
-    check_growth(await storage.stored("owner"), smaller, -5)
+    check_growth(await storage.usage("owner"), smaller, -5)
 
 
 async def test_nothing_of_a_removed_user_begins_again(database: Database, clock: ManualClock) -> None:
@@ -120,7 +120,7 @@ async def test_access_is_written_once_a_minute(database: Database, clock: Manual
         storage.touch("owner")
         await until(lambda: database.commits._task is None)
     assert len(writes) == 2
-    stored = await storage.stored("owner")
+    stored = await storage.usage("owner")
     assert (stored.created_at, stored.accessed_at) == (begun, begun + 61_200)
 
 
@@ -153,7 +153,7 @@ async def test_reading_goes_on_while_nothing_can_be_written(database: Database, 
     await add_kv(storage, database, "owner", 1)
     await database.commits.close()
     storage.touch("owner")
-    assert (await storage.stored("owner")).kv_bytes == 1
+    assert (await storage.usage("owner")).kv_bytes == 1
 
 
 async def test_keys_and_tables_of_several_daemons_exceed_no_limit_together(
@@ -178,7 +178,7 @@ async def test_keys_and_tables_of_several_daemons_exceed_no_limit_together(
 
         results = await asyncio.gather(fill(0), fill(1), return_exceptions=True)
         assert all(isinstance(each, QuotaExceeded) for each in results)
-        stored = await daemons[0][1].stored("owner")
+        stored = await daemons[0][1].usage("owner")
         assert stored == StorageUsage(1, sizes[0], sizes[1], stored.created_at, stored.accessed_at)
         assert 960_000 < stored.bytes <= 1_000_000
     finally:
@@ -193,7 +193,7 @@ async def test_the_first_use_of_several_daemons_makes_one_row(database_url: str,
         assert not [each for each in await asyncio.gather(*adds, return_exceptions=True) if each is not None]
         async with databases[0].read() as connection:
             assert await connection.scalar(select(func.count()).select_from(user_storage)) == 1
-        assert (await of(databases[0], clock).stored("owner")).kv_bytes == 50 * len(databases)
+        assert (await of(databases[0], clock).usage("owner")).kv_bytes == 50 * len(databases)
     finally:
         for each in databases:
             await each.close()

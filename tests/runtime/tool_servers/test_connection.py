@@ -41,7 +41,7 @@ async def server(tmp_path: Path) -> AsyncIterator[ServerConnection]:
 
 async def test_a_call_starts_the_server_and_returns_its_text(server: ServerConnection) -> None:
     assert (await server.call("echo", {"text": "Grüße"}, 60)).text == "echo: Grüße"
-    assert (server.connected, server.shown, server.problem) == (True, "raw 7", None)
+    assert (server.connected, server.server_label, server.problem) == (True, "raw 7", None)
 
 
 async def test_a_server_has_three_variables_of_the_daemon_and_those_of_its_block(
@@ -89,8 +89,8 @@ async def test_secrets_of_the_block_are_in_no_definition_and_no_line_of_the_log(
             assert (await server.call("echo", {}, 60)).text == "echo: None"
             assert server.listed is not None
             [told] = server.listed.tools
-            said = [server.shown, str(server.listed), *(str(each["line"]) for each in logged if "line" in each)]
-    assert (server.shown, told.description) == ("[secret] 7", "[secret]")
+            said = [server.server_label, str(server.listed), *(str(each["line"]) for each in logged if "line" in each)]
+    assert (server.server_label, told.description) == ("[secret] 7", "[secret]")
     assert told.schema["properties"]["text"] == {"type": "string", "default": "[secret]", "description": "[secret]"}
     assert [line.partition(":")[0] for line in server.listed.refused] == ["t-[secret]", "[secret]"]
     assert f"{'x' * 490} [secret]" in said

@@ -13,7 +13,7 @@ from dslc.blocks.mcp import McpServer
 from runtime.identity.caller import Caller, Scope
 from runtime.tool_servers.approvals import Approval
 from runtime.tool_servers.connection import ServerConnection
-from runtime.tool_servers.definition import ToolDefinition, defined
+from runtime.tool_servers.definition import ToolDefinition, definition_of
 from runtime.tool_servers.server import ProgramServer
 from runtime.tool_servers.session import CallResult, ToolListing
 from runtime.tools.model.agent_toolset import AgentIdentity, AgentTools
@@ -60,7 +60,7 @@ def caller(scope: Scope = "write") -> Caller:
 
 
 def test_without_trust_no_hint_counts(tmp_path: Path) -> None:
-    one = defined("look", "Looks.", SCHEMA, read_only=True, idempotent=True, destructive=False)
+    one = definition_of("look", "Looks.", SCHEMA, read_only=True, idempotent=True, destructive=False)
     tool = ServerTool(server(tmp_path, one), one)
     assert (tool.name, tool.scope, tool.read_only, tool.repeatable({}), tool.destructive) == (
         "github.look", "write", False, False, False,
@@ -79,13 +79,13 @@ def test_without_trust_no_hint_counts(tmp_path: Path) -> None:
     ],
 )
 def test_with_trust_hints_count(tmp_path: Path, hints: dict[str, bool], expected: tuple[object, ...]) -> None:
-    one = defined("look", "Looks.", SCHEMA, **hints)
+    one = definition_of("look", "Looks.", SCHEMA, **hints)
     tool = ServerTool(server(tmp_path, one, trust_hints=True), one)
     assert (tool.scope, tool.read_only, tool.repeatable({}), tool.destructive) == expected
 
 
 async def test_an_agent_calls_it_by_a_name_without_a_dot_and_with_the_servers_own_parameters(tmp_path: Path) -> None:
-    one = defined("create.issue", "Creates an issue.\n\nMore.", SCHEMA)
+    one = definition_of("create.issue", "Creates an issue.\n\nMore.", SCHEMA)
     servers = server(tmp_path, one, timeout=timedelta(seconds=7))
     tools = AgentTools(with_servers([servers])).of(["github.*"], caller(), AgentIdentity("reviewer"))
     [_done, schema] = tools.schemas
@@ -104,8 +104,8 @@ async def test_an_agent_calls_it_by_a_name_without_a_dot_and_with_the_servers_ow
 
 
 def test_a_tool_that_is_not_as_it_was_approved_is_not_offered(tmp_path: Path) -> None:
-    same, changes, gone = (defined(name, f"{name}.", SCHEMA) for name in ("same", "changes", "gone"))
-    live = (same, defined("changes", "Now something else.", SCHEMA), defined("new", "New.", SCHEMA))
+    same, changes, gone = (definition_of(name, f"{name}.", SCHEMA) for name in ("same", "changes", "gone"))
+    live = (same, definition_of("changes", "Now something else.", SCHEMA), definition_of("new", "New.", SCHEMA))
     one = server(tmp_path, same, changes, gone, live=live)
     assert [tool.name for tool in one.offered] == ["same"]
     assert one.changes is not None
@@ -114,7 +114,7 @@ def test_a_tool_that_is_not_as_it_was_approved_is_not_offered(tmp_path: Path) ->
 
 
 def test_a_server_that_is_not_approved_or_has_no_connection_offers_nothing(tmp_path: Path) -> None:
-    one = defined("look", "Looks.", SCHEMA)
+    one = definition_of("look", "Looks.", SCHEMA)
     ready = server(tmp_path, one)
     assert ProgramServer(ready.block, FACTS, None, None, (), None).offered == ()
     assert ProgramServer(ready.block, FACTS, ready.approval, None, (), None).offered == ()

@@ -17,7 +17,7 @@ from runtime.api.admin.state import AdminContext
 from runtime.clock import milliseconds
 from runtime.errors import Conflict, SymbiontError, UsageError
 from runtime.suggestions import unknown_name
-from runtime.tool_servers.approvals import Approval, Facts, compared
+from runtime.tool_servers.approvals import Approval, Facts, tool_changes
 from runtime.tool_servers.approvals import identity as identity_of
 from runtime.tool_servers.connection import opened
 from runtime.tool_servers.definition import ToolDefinition, digest_of
@@ -64,7 +64,7 @@ async def mcp_server_inspect(context: AdminContext, server: Text, digest: Text) 
     listed = await _with_session(context, found, lambda session: session.tools())
     context.mcp.registry.inspected[server] = (facts, listed.tools)
     before = () if found.approval is None else found.approval.tools
-    changes = compared(before, listed.tools)
+    changes = tool_changes(before, listed.tools)
     return {
         "server": server,
         "tools": [{**_tool(found, tool), "name": tool.name} for tool in listed.tools],
@@ -100,11 +100,11 @@ async def mcp_server_test(context: AdminContext, server: Text) -> dict[str, Any]
     began = time.monotonic()
 
     async def name_and_tools(session: Session) -> tuple[str, ToolListing]:
-        return session.shown, await session.tools()
+        return session.server_label, await session.tools()
 
     shown, listed = await _with_session(context, found, name_and_tools)
     seconds = round(time.monotonic() - began, 3)
-    changes = compared(found.approval.tools, listed.tools)
+    changes = tool_changes(found.approval.tools, listed.tools)
     return {
         "server": server,
         "says": shown,
@@ -192,7 +192,7 @@ async def _with_session(
     context: AdminContext, server: ProgramServer, use: Callable[[Session], Coroutine[Any, Any, Answer]]
 ) -> Answer:
     """Return what `use` returns for a connection of its own. Raises SymbiontError."""
-    from runtime.tool_servers.session import broken
+    from runtime.tool_servers.session import failure_reason
 
     if server.address is None:
         raise _missing_secrets_error(server)
@@ -214,7 +214,7 @@ async def _with_session(
         failure = error
     except Exception as error:
         if not answer:
-            failure = ServerAway(broken(server.address, error))
+            failure = ServerAway(failure_reason(server.address, error))
     if failure is not None:
         raise ServerAway(f"{server.block.name} is away: {failure}", hint=failure.hint)
     return answer[0]
@@ -231,7 +231,7 @@ def _row(server: ProgramServer) -> dict[str, Any]:
         "server": server.block.name,
         "kind": "command" if server.block.command is not None else "url",
         "state": server.state,
-        "says": "" if connection is None else connection.shown,
+        "says": "" if connection is None else connection.server_label,
         "problem": None if connection is None else connection.problem,
         "missing_secrets": list(server.missing),
         "differences": [*server.differences, *([] if changes is None else changes.lines)],

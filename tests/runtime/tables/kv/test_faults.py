@@ -61,7 +61,7 @@ async def test_every_call_happens_once_however_often_the_process_is_killed(datab
         size = await connection.scalar(select(func.sum(kv.c.bytes)))
         newest = await connection.scalar(select(user_storage.c.kv_version))
         calls = await connection.scalar(select(func.count()).select_from(kv_calls))
-    stored = await storage_of(database, SYSTEM).stored("owner")
+    stored = await storage_of(database, SYSTEM).usage("owner")
     await database.close()
     assert {each.name: each.value for each in found} == dict.fromkeys(names, COUNT)
     assert (stored.kv_bytes, newest, calls) == (size, COUNT * len(names), COUNT * len(names))

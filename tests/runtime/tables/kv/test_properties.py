@@ -100,7 +100,7 @@ async def _compare(url: str, acts: list[Set | Delete | Wait]) -> None:
             await _same(store, model, milliseconds(clock))
         async with database.read() as connection:
             sizes = [row.bytes for row in await connection.execute(select(kv.c.bytes))]
-        assert (await storage.stored("owner")).kv_bytes == sum(sizes)
+        assert (await storage.usage("owner")).kv_bytes == sum(sizes)
     finally:
         await database.close()
 

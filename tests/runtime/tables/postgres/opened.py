@@ -45,7 +45,7 @@ class Opened(NamedTuple):
 
     async def name(self, user_id: str) -> str:
         """The name of the user's role and schema."""
-        name = (await self.storage.stored(user_id)).name
+        name = (await self.storage.usage(user_id)).name
         assert name is not None
         return name
 

@@ -133,7 +133,7 @@ async def test_a_drop_that_was_interrupted_goes_on(opened: Opened, place: Place)
     name = await opened.name(opened.eve)
     await execute(place.server, f'DROP SCHEMA "{name}" CASCADE')
     await opened.tables.drop(opened.eve)
-    assert (await opened.storage.stored(opened.eve)).name is None
+    assert (await opened.storage.usage(opened.eve)).name is None
     assert await fetch(place.server, "SELECT 1 FROM pg_roles WHERE rolname = $1", name) == []
     await opened.tables.drop(opened.eve)
     assert await opened.tables.tables(opened.eve) == ()
@@ -251,9 +251,9 @@ async def test_two_daemons_make_one_role_for_a_user(place: Place, opened: Opened
 async def test_many_users_begin_and_end_at_once(opened: Opened) -> None:
     new = [await users.add(opened.database, f"many{number}{uuid4().hex[:8]}", 0) for number in range(12)]
     await asyncio.gather(*(opened.run(user, "CREATE TABLE notes (id int)") for user in new))
-    assert [(await opened.storage.stored(user)).tables for user in new] == [1] * 12
+    assert [(await opened.storage.usage(user)).tables for user in new] == [1] * 12
     await asyncio.gather(*(opened.tables.drop(user) for user in new))
-    assert [(await opened.storage.stored(user)).name for user in new] == [None] * 12
+    assert [(await opened.storage.usage(user)).name for user in new] == [None] * 12
 
 
 async def test_a_copy_of_the_database_on_the_same_server_keeps_its_tables(

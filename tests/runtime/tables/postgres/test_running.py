@@ -303,7 +303,7 @@ async def test_a_deferred_check_that_fails_at_the_end_changes_nothing(opened: Op
     assert "foreign key" in await refusal(opened, "INSERT INTO b VALUES (1, ?)", ["x" * 20_000])
     assert (await run(eve, "SELECT count(*) AS n FROM b WHERE body LIKE 'x#%' ESCAPE '#'")).rows == [[0]]
     await run(eve, "INSERT INTO a VALUES (1)")
-    stored = await opened.storage.stored(eve)
+    stored = await opened.storage.usage(eve)
     size = "SELECT sum(pg_total_relation_size(oid))::bigint FROM pg_class WHERE relnamespace = $1::regnamespace"
     found = await fetch(opened.database.location.dsn, f"{size} AND relkind IN ('r', 'S')", f'"{stored.name}"')
     assert stored.table_bytes == found[0][0]
@@ -383,11 +383,11 @@ async def test_a_full_quota_keeps_nothing_of_a_change_and_says_how_much_was_free
     assert "1 MB may be stored" in line
     assert "are free" in line
     assert (await run(eve, "SELECT count(*) AS n, max(length(body)) AS most FROM notes")).rows == [[900, 1]]
-    stored = await opened.storage.stored(eve)
+    stored = await opened.storage.usage(eve)
     assert 0 < stored.table_bytes <= 1_000_000
     await run(eve, "CREATE TABLE two (id int)", quota=small)
     assert "2 tables may exist, 2 are used" in await refusal(opened, "CREATE TABLE three (id int)", quota=small)
-    assert (await opened.storage.stored(eve)).tables == 2
+    assert (await opened.storage.usage(eve)).tables == 2
     await run(eve, "DROP TABLE two", quota=small)
     await run(eve, "CREATE TABLE three (id int)", quota=small)
     # What was deleted is free again.
@@ -418,7 +418,7 @@ async def test_the_keys_of_a_user_count_towards_the_same_storage(opened: Opened)
     await refusal(
         opened, "INSERT INTO notes SELECT repeat(md5(g::text), 30) FROM generate_series(1, 300) g", quota=quota
     )
-    assert (await opened.storage.stored(opened.eve)).bytes <= 1_000_000
+    assert (await opened.storage.usage(opened.eve)).bytes <= 1_000_000
     await opened.database.transact(lambda connection: opened.storage.free_kv(connection, opened.eve, 900_000))
     await opened.run(opened.eve, "INSERT INTO notes SELECT md5(g::text) FROM generate_series(1, 300) g", quota=quota)
 
@@ -529,7 +529,7 @@ async def test_a_change_that_outgrows_the_quota_is_cancelled_while_it_runs(opene
     assert "25 MB may be stored, 8 KiB are used" in await refusal(opened, ENDLESS)
     assert (await opened.run(opened.eve, "SELECT count(*) AS n FROM n")).rows == [[0]]
     assert (await opened.run(opened.eve, "INSERT INTO n VALUES ('x')")).affected_rows == 1
-    assert (await opened.storage.stored(opened.eve)).table_bytes < 1_000_000
+    assert (await opened.storage.usage(opened.eve)).table_bytes < 1_000_000
 
 
 @LONG
@@ -537,4 +537,4 @@ async def test_the_space_of_a_change_that_was_cancelled_is_free_again(opened: Op
     await opened.run(opened.eve, "CREATE TABLE n (body text)")
     assert "cancelled after 5 s" in await refusal(opened, ENDLESS, quota=TIERS["enterprise"])
     assert (await opened.run(opened.eve, "INSERT INTO n VALUES ('x')")).affected_rows == 1
-    assert (await opened.storage.stored(opened.eve)).table_bytes < 1_000_000
+    assert (await opened.storage.usage(opened.eve)).table_bytes < 1_000_000

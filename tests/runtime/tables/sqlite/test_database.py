@@ -60,11 +60,11 @@ async def test_each_user_has_a_file_a_process_and_tables_of_their_own(sql: OpenT
 async def test_the_registry_knows_tables_and_bytes_when_a_change_is_acknowledged(sql: OpenTables) -> None:
     await sql.run("CREATE TABLE notes (text)")
     await sql.run("INSERT INTO notes VALUES (zeroblob(60000))")
-    stored = await sql.storage.stored("owner")
+    stored = await sql.storage.usage("owner")
     assert stored.tables == 1
     assert stored.table_bytes > 60_000
     await sql.run("DROP TABLE notes")
-    stored = await sql.storage.stored("owner")
+    stored = await sql.storage.usage("owner")
     assert (stored.tables, stored.table_bytes < 20_000) == (0, True)
 
 
@@ -285,7 +285,7 @@ async def test_dropping_deletes_the_file_and_a_new_one_may_begin(sql: OpenTables
     (before,) = sql.files()
     await sql.tables.drop("owner")
     assert list((sql.folder / "tables").iterdir()) == []
-    assert (await sql.storage.stored("owner")).tables == 0
+    assert (await sql.storage.usage("owner")).tables == 0
     assert await sql.tables.tables("owner") == []
     await sql.run("CREATE TABLE notes (text)")
     assert sql.files() != [before]
@@ -378,11 +378,11 @@ async def test_a_file_that_no_user_has_is_deleted_when_it_is_old(tmp_path: Path)
 async def test_a_size_that_was_noted_for_a_change_that_failed_is_corrected(tmp_path: Path) -> None:
     async with opened(tmp_path) as sql:
         await sql.run("CREATE TABLE notes (text)")
-        right = await sql.storage.stored("owner")
+        right = await sql.storage.usage("owner")
         await sql.storage.note_tables("owner", right.tables, right.table_bytes + 5000, FREE)
     async with opened(tmp_path) as sql:
         await sql.run("SELECT 1 AS a")
-        assert (await sql.storage.stored("owner")).table_bytes == right.table_bytes
+        assert (await sql.storage.usage("owner")).table_bytes == right.table_bytes
 
 
 @pytest.mark.skipif(not SEES_WORKERS, reason="only the superuser sees what a worker has")
