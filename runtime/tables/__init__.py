@@ -1,1 +1,1 @@
-"""What a user keeps in SQL tables and in the key-value store."""
+"""SQL tables and the key-value store of users."""

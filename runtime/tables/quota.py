@@ -1,4 +1,4 @@
-"""What a user may store, and the errors at a limit."""
+"""Limits of what a user may store, and the errors at a limit."""
 
 from __future__ import annotations
 

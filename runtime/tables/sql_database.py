@@ -1,4 +1,4 @@
-"""What runs SQL statements on the tables of users, each in a database of its own."""
+"""The interface of SQL tables, a database of its own for each user."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Parameters: TypeAlias = Sequence[Value] | Mapping[str, Value]
 
 
 class StatementResult(NamedTuple):
-    """What a statement returned. `rows`: values in the order of `columns`, whose names differ. `affected_rows`: rows
+    """The result of a statement. `rows`: values in the order of `columns`, whose names differ. `affected_rows`: rows
     that an INSERT, UPDATE or DELETE changed; 0 for others. `truncated`: there are more rows than these."""
 
     columns: Sequence[str]
@@ -79,11 +79,11 @@ class SqlDatabase(Protocol):
 
     @property
     def problem(self) -> str | None:
-        """Why there are no tables here, such as rights that are missing, in one line; None if there are."""
+        """The reason why there are no tables here, such as missing rights, in one line; None if there are."""
 
     @property
     def connections(self) -> int:
-        """How many files are open, each with a process, or connections of users."""
+        """Number of open files, each with a process, or of connections of users."""
 
     async def run(
         self, user_id: str, statement: str, parameters: Parameters, quota: Quota, *, read_only: bool = False

@@ -1,4 +1,4 @@
-"""What each user has stored: a row of `user_storage` for each, and the one check of what may be added to SQL tables and
+"""Storage usage of users: a row of `user_storage` for each, and the one check of what may be added to SQL tables and
 key-value store. Texts are checked in `texts`."""
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _KEPT: Final = 10_000
 
 
 class StorageUsage(NamedTuple):
-    """What one user has stored. Times: Unix milliseconds; None for a user who never stored anything. `name`: of the
+    """Storage usage of one user. Times: Unix milliseconds; None for a user who never stored anything. `name`: of the
     file or schema of the tables; None before the first."""
 
     tables: int = 0
@@ -65,7 +65,7 @@ def used_percent(stored: StorageUsage, quota: Quota) -> float:
 
 
 class UserStorage:
-    """What all users of one database have stored, and what each may store.
+    """Storage usage and quota of all users of one database.
 
     What grows is checked against the row of its user, in the transaction that stores the new sum: `add_kv` and
     `note_tables`. Such transactions of one user follow one another: on SQLite because there is one writer, on

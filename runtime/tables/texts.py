@@ -1,4 +1,4 @@
-"""How many bytes of texts each user has stored, and the check before more are added: items of memories and collections,
+"""Bytes of texts that each user has stored, and the check before more are added: items of memories and collections,
 messages and summaries of conversations, and core memory.
 
 What is written is counted where it is sealed or put into a file, and added to the user's row once a second. What is
@@ -55,7 +55,7 @@ _KEPT: Final = 10_000
 
 
 class TextUsage(NamedTuple):
-    """What a user had when it was measured: bytes by kind. `until`: monotonic seconds; before, it is not repeated."""
+    """Measured texts of a user: bytes by kind. `until`: monotonic seconds; before, it is not repeated."""
 
     parts: Mapping[str, int]
     until: float

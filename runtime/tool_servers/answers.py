@@ -1,4 +1,4 @@
-"""What servers answer, in a form that the SDK reads. It refuses a whole list of tools, or a whole result, for one part
+"""Answers of servers, in a form that the SDK reads. It refuses a whole list of tools, or a whole result, for one part
 that the protocol does not allow."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a person approved of the servers: command or address, and tools. A program file is reloaded when it changes, so
+"""Approvals of the servers by a person: command or address, and tools. A program file is reloaded when it changes, so
 what stands in it is not enough to start anything."""
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LITERAL: Final = "[literal {}]"
 that is another one for another secret."""
 
 Facts = Mapping[str, Any]
-"""What is approved of a server besides its tools, as JSON data: every part of its block that decides what is started,
+"""Approved facts of a server besides its tools, as JSON data: every part of its block that decides what is started,
 with which variables, or which address gets which secret."""
 
 

@@ -57,7 +57,7 @@ class ServerConnection:
         self.listed: ToolListing | None = None
         """The tools that it had when they were listed last; None before the first time."""
         self.problem: str | None = None
-        """Why it is not connected, in one line; None while it is, and before the first try."""
+        """The reason why it is not connected, in one line; None while it is, and before the first try."""
         self.server_label = ""
         """The name and version that the server gives itself."""
 

@@ -91,7 +91,7 @@ ProgramServers = Mapping[str, ProgramServer]
 
 @dataclass(frozen=True, slots=True)
 class ServerRegistry:
-    """What a root keeps: one for each that is open. `inspected`: what was shown of servers to be approved, by server.
+    """The approvals and logins of an open root. `inspected`: facts and tools that were shown of servers to be approved.
     `attempts`: logins that have begun."""
 
     approvals: Approvals

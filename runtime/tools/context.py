@@ -32,8 +32,8 @@ def no_progress(_what: str, _done: int, _total: int) -> None:
 
 
 class VisibleContext(NamedTuple):
-    """What of its thread an agent has in its context: the messages from the position `first` on, those of at most
-    `tokens` tokens whole, and the summary with the id `summary`."""
+    """The part of a thread in the agent's context: the messages from the position `first` on, those of at most `tokens`
+    tokens whole, and the summary with the id `summary`."""
 
     first: int
     tokens: int
@@ -65,7 +65,7 @@ class ActingAgent:
 
 
 class PromptRequest(NamedTuple):
-    """What a context for a prompt of another program is made of. `thread`: whose messages it has; None without any.
+    """Sources of a context for a prompt of another program. `thread`: whose messages it has; None without any.
     `subject`: whose memory; None for the agent's own. `query`: what memory is searched for; None: it is not. `tokens`:
     that the context may have."""
 
@@ -143,7 +143,7 @@ class Context:
 
     @property
     def no_tables(self) -> str | None:
-        """Why users have no SQL tables here, in one line; None if they have."""
+        """The reason why users have no SQL tables here, in one line; None if they have."""
         if self.sql is None or self.limits.storage is None:
             return "there is no database for SQL tables here"
         return self.sql.problem

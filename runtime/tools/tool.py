@@ -31,7 +31,7 @@ LARGEST_ITEMS: Final = 16 * 1024 * 1024
 """Of one that takes texts or items: one text of 1,048,576 characters, however JSON escapes it."""
 
 _CACHED: Final = ("parameters", "aliases", "schema")
-"""What a tool makes of its parameters once."""
+"""Attributes that a tool computes once."""
 
 Reads = Callable[[Mapping[str, Any]], bool]
 
@@ -203,12 +203,12 @@ class Tool:
 
     @property
     def exact(self) -> Mapping[str, Any]:
-        """What decides what a call does, besides its arguments, as JSON: a person who approves one approves it too."""
+        """Everything but its arguments that decides what a call does, as JSON: who approves a call approves it too."""
         return {**self.definition, "bound": dict(self._bound)}
 
     @property
     def definition(self) -> Mapping[str, Any]:
-        """What decides what its calls do, whoever makes them, as JSON."""
+        """Everything that decides what its calls do, whoever makes them, as JSON."""
         return {"schema": self.schema}
 
     @property

@@ -60,7 +60,7 @@ class KvPage(NamedTuple):
 
 
 class StoredEntry(NamedTuple):
-    """What was stored. `bytes`: counted towards the storage of the user."""
+    """A stored entry. `bytes`: counted towards the storage of the user."""
 
     name: str
     tags: Sequence[str]

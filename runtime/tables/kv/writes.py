@@ -70,7 +70,7 @@ class VersionConflict(Conflict):
 
 
 class KvParts(NamedTuple):
-    """What the writes of one database work with."""
+    """Parts that the writes of one database share."""
 
     storage: UserStorage
     seals: KvSeals
@@ -94,7 +94,7 @@ class SetEntry:
     origin: CallOrigin | None
     at: int
     written: bytes | None = None
-    """What was sealed last: it is found again if the end of a transaction remained unknown and it is repeated."""
+    """The content sealed last: it is found again if a transaction whose end remained unknown is repeated."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

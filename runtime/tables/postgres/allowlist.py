@@ -31,7 +31,7 @@ Growth = Literal[
     "collect",  # an aggregate that keeps every value
     "series",
 ]
-"""How long the result of a function may be; see `value_bounds`."""
+"""Bounds of the length of a function's result; see `value_bounds`."""
 
 
 def _names(listed: str) -> frozenset[str]:
@@ -183,7 +183,7 @@ INSTEAD: Final[Mapping[str, str]] = MappingProxyType(
         "stddev": "stddev(value::float8)",
     }
 )
-"""What to write instead of functions that models like to use."""
+"""Replacements of functions that models like to use."""
 
 
 FIELDS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(

@@ -45,7 +45,7 @@ class UserConnection:
 
     @property
     def overflowed(self) -> bool:
-        """Whether the connection was dropped because of what the server sent."""
+        """True if the connection was dropped because of what the server sent."""
         return self._received.overflowed
 
     @property
@@ -122,7 +122,7 @@ class UserConnections:
 
     @property
     def number(self) -> int:
-        """How many are open."""
+        """Number of open connections."""
         return self._open
 
     @asynccontextmanager

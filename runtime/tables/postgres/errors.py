@@ -23,7 +23,7 @@ from runtime.tables.postgres.tokens import QUOTING_HINT, tokens_of
 from runtime.tables.sql_database import MOST_SECONDS, ColumnInfo
 
 DRIVER_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
-"""What asyncpg raises; its timeouts are OSErrors too."""
+"""Errors that asyncpg raises; its timeouts are OSErrors too."""
 _UNDEFINED_TABLE: Final = "42P01"
 _UNDEFINED_COLUMN: Final = "42703"
 _UNDEFINED_SETTING: Final = "42704"

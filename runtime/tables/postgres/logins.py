@@ -21,7 +21,7 @@ _POOL_LOCK: Final = 0x73796D6201
 
 
 class Login(NamedTuple):
-    """How to connect as the role of a user. `name`: of the role, and of its schema."""
+    """Name and password of a user's role. `name`: of the role, and of its schema."""
 
     name: str
     password: str

@@ -32,7 +32,7 @@ MOST_CONNECTIONS: Final = 6
 RIGHTS: Final = (
     f"LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOINHERIT NOREPLICATION NOBYPASSRLS CONNECTION LIMIT {MOST_CONNECTIONS}"
 )
-"""What a user's role may do."""
+"""Rights of a user's role."""
 _SECONDS: Final = 10
 """Maximum seconds of a statement here."""
 _MOST_MADE_AT_ONCE: Final = 5
@@ -58,7 +58,7 @@ class Roles:
         self._database = database
         self._making = asyncio.Semaphore(_MOST_MADE_AT_ONCE)
         self.prefix = f"symbi_{database.id[:8]}_"
-        """How the names of this database's roles begin; roles belong to the whole server."""
+        """Prefix of the names of this database's roles; roles belong to the whole server."""
 
     def new_name(self) -> str:
         """Return a new name for a role and its schema."""
@@ -231,7 +231,7 @@ class Roles:
 
 
 PREPARED: Final = "pool_"
-"""How the names of prepared roles go on after the prefix."""
+"""Pattern of the names of prepared roles, after the prefix."""
 
 
 def scram_verifier(password: str) -> str:

@@ -1,4 +1,4 @@
-"""What a user's tables take, read on a connection of the user's role."""
+"""Size and columns of a user's tables, read on a connection of the user's role."""
 
 from __future__ import annotations
 

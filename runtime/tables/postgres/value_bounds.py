@@ -39,9 +39,9 @@ NUMBER: Final = 150_000
 """Maximum characters of a NUMERIC."""
 SMALL: Final = 64
 _EXPANSION: Final = LARGEST_EXPONENT // 8
-"""How much longer a text may get as JSON, or as an array of NUMERIC: `1e131071` becomes a number of so many digits."""
+"""Growth factor of a text as JSON, or as an array of NUMERIC: `1e131071` becomes a number of so many digits."""
 _ELEMENT: Final = 16
-"""How much longer a text may get as an array: each element has a header."""
+"""Growth factor of a text as an array: each element has a header."""
 _RESULTS: Final[Mapping[Growth, int]] = MappingProxyType(
     {
         "small": SMALL,
@@ -54,11 +54,11 @@ _RESULTS: Final[Mapping[Growth, int]] = MappingProxyType(
 )
 """Maximum bytes of results, whatever the arguments are."""
 _FACTORS: Final[Mapping[Growth, int]] = MappingProxyType({"double": 2, "json": 2, "split": _ELEMENT})
-"""How much longer a result may be than all arguments together, where it may be longer."""
+"""Growth factor of a result against all arguments together, where it may be longer."""
 _TEXTS: Final = frozenset({"text", "varchar", "bpchar"})
 _EXPANDING: Final = frozenset({"json", "jsonb"})
 _JSON: Final = ("json_build", "jsonb_build", "json_agg", "jsonb_agg", "to_json")
-"""How the names of functions begin that return JSON."""
+"""Prefixes of functions that return JSON."""
 _MADE: Final = frozenset({"FuncCall", "A_Expr", "TypeCast", "A_ArrayExpr", "RowExpr", "SubLink"})
 """Nodes that make a value."""
 _FIRST: Final = ("withClause", "fromClause", "usingClause")

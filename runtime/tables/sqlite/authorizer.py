@@ -1,4 +1,4 @@
-"""What a statement may do: an allow-list that SQLite asks while it compiles a statement."""
+"""The allow-list that SQLite asks while it compiles a statement."""
 
 from __future__ import annotations
 

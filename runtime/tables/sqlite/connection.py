@@ -29,7 +29,7 @@ _LOG_BYTES: Final = 4 * 1024 * 1024
 _GROWTH: Final = 64 * 1024
 """Bytes written to see whether a file can grow."""
 _BUSY_MILLISECONDS: Final = 5000
-"""How long opening waits for a worker that is being killed, such as that of a daemon that was killed."""
+"""Maximum wait of opening for a worker that is being killed, such as that of a daemon that was killed."""
 _OPERATIONS: Final = 5000
 """Operations of SQLite between two looks at the clock."""
 

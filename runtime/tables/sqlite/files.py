@@ -1,4 +1,4 @@
-"""Which file the tables of each user are in, and its key: in the user's row of `user_storage`.
+"""The file of each user's tables, and its key, in the user's row of `user_storage`.
 
 The name in the row is what makes a file the user's: a copy with a new key is complete before its name is stored.
 """

@@ -20,7 +20,7 @@ class Blob(Struct, frozen=True, array_like=True):
 
 
 Scalar: TypeAlias = str | int | float | Blob | None
-"""What is bound to a parameter, and a value of a result."""
+"""A value of a parameter or of a result."""
 Bound: TypeAlias = list[Scalar] | dict[str, Scalar]
 """Values for `?`, or for `:name`."""
 
@@ -37,7 +37,7 @@ class OpenRequest(Struct, frozen=True, tag=True):
 
 
 class Limits(Struct, frozen=True, array_like=True):
-    """What the user may store in this file. None: no limit."""
+    """Limits of this file. None: no limit."""
 
     tables: int | None
     rows: int | None
@@ -92,7 +92,7 @@ class Close(Struct, frozen=True, tag=True):
 
 
 class Size(Struct, frozen=True, array_like=True):
-    """What the file contains now."""
+    """Size of the file now."""
 
     tables: int
     bytes: int
@@ -107,7 +107,7 @@ class PendingChange(Struct, frozen=True, tag=True):
 
 
 class StatementRows(Struct, frozen=True, tag=True):
-    """What a statement returned."""
+    """The result of a statement."""
 
     columns: list[str]
     rows: list[list[Scalar]]

@@ -26,7 +26,7 @@ _FORK_SECONDS: Final = 60.0
 _EXIT_SECONDS: Final = 10.0
 _TEMPLATE: Final = "runtime.tables.sqlite.template"
 _DISCONNECTED: Final = (EOFError, OSError, msgspec.DecodeError, TooLong)
-"""What reading from a worker raises that has ended, or sends something else than messages."""
+"""Errors of reading from a worker that has ended, or sends something else than messages."""
 
 
 OnGrowth = Callable[[Size], Awaitable[None]]

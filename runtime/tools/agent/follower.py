@@ -35,7 +35,7 @@ MOST_PARTS: Final = 1024
 
 
 class Target(NamedTuple):
-    """What is followed: one run until it is over, or all runs of a user, or of one agent. `after`: the id of the event
+    """Runs to follow: one run until it is over, or all runs of a user, or of one agent. `after`: the id of the event
     before the first one; None: only new events. `is_new`: the run is of a message that was sent just now, so it is not
     over without an event, and with one it is."""
 

@@ -1,4 +1,4 @@
-"""What an agent said and called in one run, from the messages of its thread."""
+"""Messages and tool calls of an agent in one run, from the messages of its thread."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ class ToolApprovals(Result):
 
 
 VIA: Final[Mapping[Surface, Via]] = {"user": "cli", "api": "http", "agent": "mcp"}
-"""How a decision was made, by the surface of the call."""
+"""Channel of a decision, by the surface of the call."""
 
 log = structlog.get_logger("symbiont.approvals")
 

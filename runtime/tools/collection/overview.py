@@ -148,7 +148,7 @@ async def index_stats(memory: OpenMemory, name: str | None = None, user: str | N
 
 @dataclass(frozen=True, slots=True)
 class SearchedBy:
-    """How a memory is searched: the embedding and the model that make its vectors, their dimension if it is known
+    """Search settings of a memory: the embedding and the model that make its vectors, their dimension if it is known
     without a call of the model, and the kind of its index."""
 
     embedding: str | None
