@@ -20,7 +20,7 @@ _HINTS: Final = ("readOnlyHint", "destructiveHint", "idempotentHint")
 
 
 @asynccontextmanager
-async def readable(transport: AbstractAsyncContextManager[Any]) -> AsyncIterator[Any]:
+async def valid_answers(transport: AbstractAsyncContextManager[Any]) -> AsyncIterator[Any]:
     """Connect by a transport, and yield its streams with such answers."""
     async with transport as (reads, writes):
         yield _Readable(reads), writes

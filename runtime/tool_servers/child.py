@@ -109,7 +109,7 @@ class Child:
         if code == guard.NOT_STARTED and self.last_line:
             return self.last_line
         said = f": {self.last_line}" if self.last_line else ""
-        return f"it ended ({_how(code)}){said}{_service_hint(code)}"
+        return f"it ended ({_exit_text(code)}){said}{_service_hint(code)}"
 
     async def stop(self) -> None:
         """End the server: its input is closed, and what runs after `CLOSE_SECONDS` is killed."""
@@ -171,7 +171,7 @@ def _write_all(descriptor: int, content: bytes) -> None:
         content = content[os.write(descriptor, content) :]
 
 
-def _how(code: int) -> str:
+def _exit_text(code: int) -> str:
     """Return an exit code of the guard in words."""
     number = -code if code < 0 else code - 128
     if number > 0:

@@ -140,7 +140,7 @@ class ServerConnection:
         try:
             auth = await self._authentication()
             async with opened(self._address, self.start_seconds, auth, lost, self._changed.set) as session:
-                reason = await self._look(session, lost)
+                reason = await self._list_tools(session, lost)
         except Unavailable as error:
             reason = f"the login cannot be read: {error.line()}"
         except Exception as error:
@@ -151,7 +151,7 @@ class ServerConnection:
             _settle(lost, "")
         return reason
 
-    async def _look(self, session: Session, lost: asyncio.Future[str]) -> str:
+    async def _list_tools(self, session: Session, lost: asyncio.Future[str]) -> str:
         """List the tools now and whenever they change, until the connection is lost. Returns the reason."""
         seconds = self.start_seconds
         while True:

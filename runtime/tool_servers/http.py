@@ -101,17 +101,17 @@ class _Transport(httpx2.AsyncBaseTransport):
             response = await self._inner.handle_async_request(request)
         except (httpx2.ConnectError, httpx2.ConnectTimeout):
             client.problem = f"no connection to {request.url.host}"
-            return _unsent(request, client.problem)
+            return _unsent_answer(request, client.problem)
         except CompressedAnswer:
             client.problem = "it sent a compressed answer, which was not asked for"
-            return _unsent(request, client.problem, code=-32000)
-        if own and is_public(_peer(response)):
+            return _unsent_answer(request, client.problem, code=-32000)
+        if own and is_public(_peer_address(response)):
             client.public = True
         client.status = response.status_code
         client.problem = "" if response.status_code < 300 else f"it answered {response.status_code}"
         if own and response.status_code == 404 and request.method == "POST" and _SESSION in request.headers:
             await response.aclose()
-            return _unsent(request, client.problem, code=SESSION_ENDED)
+            return _unsent_answer(request, client.problem, code=SESSION_ENDED)
         if 300 <= response.status_code < 400:
             client.problem += ": redirects are not followed, so use the URL of its target"
             # The SDK follows those within an origin.
@@ -169,7 +169,7 @@ class _Answer(httpx2.AsyncByteStream):
         await self._inner.aclose()
 
 
-def _unsent(request: httpx2.Request, reason: str, code: int = AWAY) -> httpx2.Response:
+def _unsent_answer(request: httpx2.Request, reason: str, code: int = AWAY) -> httpx2.Response:
     """Return an answer that says why a request has none, in the form that the SDK gives to its caller alone. An
     exception would end the connection, with all calls that other runs make. With a code of ours, nothing happened."""
     error = {"code": code, "message": reason if code == -32000 else f"{AWAY_TEXT}: {reason}"}
@@ -177,7 +177,7 @@ def _unsent(request: httpx2.Request, reason: str, code: int = AWAY) -> httpx2.Re
     return httpx2.Response(503, headers={"Content-Type": "application/json"}, content=body, request=request)
 
 
-def _peer(response: httpx2.Response) -> str:
+def _peer_address(response: httpx2.Response) -> str:
     """Return the address from which an answer came; empty if it is not known."""
     stream = response.extensions.get("network_stream")
     address = None if stream is None else stream.get_extra_info("server_addr")

@@ -19,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 from dslc.blocks.values.quantity import format_duration
 from runtime.outbound.bounded_client import TooLarge
 from runtime.tool_servers import stdio
-from runtime.tool_servers.answers import SCHEMA, readable
+from runtime.tool_servers.answers import SCHEMA, valid_answers
 from runtime.tool_servers.child import Child
 from runtime.tool_servers.definition import InvalidTool, ToolDefinition, definition_of, visible
 from runtime.tool_servers.errors import CallUncertain, ServerAway, ToolFailed
@@ -100,7 +100,7 @@ class Session:
         connection, leaves this in an ExceptionGroup, because of the SDK's tasks.
         """
 
-        async def heard(message: Any) -> None:
+        async def on_message(message: Any) -> None:
             if isinstance(message, types.ToolListChangedNotification):
                 on_change()
 
@@ -111,14 +111,14 @@ class Session:
                 async with asyncio.timeout(seconds):
                     if address.command is not None:
                         child = await Child.start(address.command, address.env, address.folder, on_line, address.masked)
-                        transport: AbstractAsyncContextManager[Any] = stdio.open_streams(child, ended.because)
+                        transport: AbstractAsyncContextManager[Any] = stdio.open_streams(child, ended.end)
                     else:
                         assert address.url is not None
                         http = ServerClient(address.url, address.headers, auth)
                         await stack.enter_async_context(http.http)
                         transport = http.streams()
                     client = await stack.enter_async_context(
-                        Client(readable(transport), message_handler=heard, client_info=_CLIENT, cache=None)
+                        Client(valid_answers(transport), message_handler=on_message, client_info=_CLIENT, cache=None)
                     )
             except TimeoutError:
                 late = f"it did not answer within {format_duration(seconds)} after its start"
@@ -140,7 +140,7 @@ class Session:
         for _ in range(MOST_PAGES):
             page = await self._page(cursors[-1] if cursors else None)
             for tool in page.tools:
-                _take(tool, self._address, found, refused)
+                _add_tool(tool, self._address, found, refused)
             if not page.next_cursor:
                 break
             if page.next_cursor in cursors:
@@ -268,7 +268,7 @@ class _EndReason:
         self._on_end = on_end
         self.reason = ""
 
-    def because(self, reason: str) -> None:
+    def end(self, reason: str) -> None:
         if not self.reason:
             self.reason = reason
             self._on_end(reason)
@@ -319,7 +319,7 @@ def failure_reason(address: ServerAddress, error: BaseException) -> str:
     return address.masked(visible(reason_of(error)))
 
 
-def _take(tool: types.Tool, address: ServerAddress, found: dict[str, ToolDefinition], refused: list[str]) -> None:
+def _add_tool(tool: types.Tool, address: ServerAddress, found: dict[str, ToolDefinition], refused: list[str]) -> None:
     """Add the definition of a tool to `found`, or the reason why it is not offered to `refused`."""
     # A name with a secret in it is none any more.
     name, hints = address.masked(tool.name), tool.annotations or types.ToolAnnotations()

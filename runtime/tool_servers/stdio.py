@@ -106,12 +106,12 @@ async def _messages(output: asyncio.StreamReader) -> AsyncIterator[JSONRPCMessag
         message = await _message(line)
         if message is None:
             continue
-        if isinstance(message, JSONRPCNotification) and not _concerns(message.method):
+        if isinstance(message, JSONRPCNotification) and not _is_passed(message.method):
             continue
         yield message
 
 
-def _concerns(method: str) -> bool:
+def _is_passed(method: str) -> bool:
     return method in _PASSED or method.startswith(_LISTENING)
 
 

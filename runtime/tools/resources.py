@@ -136,7 +136,7 @@ async def health(context: Context) -> Health:
     for memory in await collection_memories(context):
         whose = user_filter(context, None)
         seen = await index_stats(memory, user=whose)
-        silent, by = await _silent(memory), SearchedBy.of(memory)
+        silent, by = await _index_problem(memory), SearchedBy.of(memory)
         memories.append(
             MemoryHealth(
                 memory=memory.name,
@@ -156,7 +156,7 @@ async def health(context: Context) -> Health:
     return Health(status="ok" if well else "degraded", memories=memories)
 
 
-async def _silent(memory: OpenMemory) -> str | None:
+async def _index_problem(memory: OpenMemory) -> str | None:
     try:
         return await away(memory, LOOK_SECONDS)
     except TimeoutError:

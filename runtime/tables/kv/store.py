@@ -33,7 +33,7 @@ from runtime.tables.kv.writes import (
     DeleteEntries,
     KvParts,
     SetEntry,
-    choosing,
+    entries_query,
     of_subject,
 )
 from runtime.tables.storage import UserStorage
@@ -224,7 +224,7 @@ class KvStore:
         while True:
             wanted = _AT_ONCE if limit is None else min(_AT_ONCE, limit - len(entries) + 1)
             now = milliseconds(self._clock)
-            query = choosing((*kv.c,), codes, self._user_id, self._subject, None, tags, now=now, after=after)
+            query = entries_query((*kv.c,), codes, self._user_id, self._subject, None, tags, now=now, after=after)
             rows = (await connection.execute(query.limit(wanted))).all()
             for row in rows:
                 size += len(row.content) + _OUTPUT_BYTES

@@ -99,7 +99,7 @@ class SetEntry:
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class DeleteEntries:
-    """Delete entries as `choosing` chooses them, at most `DELETED_AT_ONCE`."""
+    """Delete entries as `entries_query` chooses them, at most `DELETED_AT_ONCE`."""
 
     parts: KvParts
     user_id: str
@@ -142,7 +142,7 @@ def _must_continue(origin: CallOrigin | None, attempts: dict[str, int]) -> None:
 def _apply(connection: Connection, write: KvWrite) -> int:
     """Every error is raised before anything is written, but entries that have expired may be gone."""
     users.require(connection, write.user_id)
-    earlier = _earlier(connection, write.origin)
+    earlier = _earlier_number(connection, write.origin)
     if earlier is not None:
         return earlier
     number = _set(connection, write) if isinstance(write, SetEntry) else _delete(connection, write)
@@ -235,7 +235,7 @@ def _delete(connection: Connection, write: DeleteEntries) -> int:
         return 0
     codes = write.parts.seals.codes(row.kv_key, write.user_id)
     columns = kv.c.id, kv.c.bytes
-    query = choosing(columns, codes, write.user_id, write.subject, write.name, write.tags, now=write.at)
+    query = entries_query(columns, codes, write.user_id, write.subject, write.name, write.tags, now=write.at)
     return _drop(connection, write, connection.execute(query.limit(DELETED_AT_ONCE)).all())
 
 
@@ -247,7 +247,7 @@ def _drop(connection: Connection, write: KvWrite, entries: Sequence[Any]) -> int
     return len(entries)
 
 
-def choosing(
+def entries_query(
     columns: Sequence[ColumnElement[Any]],
     codes: Codes,
     user_id: str,
@@ -288,7 +288,7 @@ def of_subject(codes: Codes, wanted: WantedSubject) -> list[ColumnElement[bool]]
     return [kv.c.subject_code.is_(None) if code is None else kv.c.subject_code == code]
 
 
-def _earlier(connection: Connection, origin: CallOrigin | None) -> int | None:
+def _earlier_number(connection: Connection, origin: CallOrigin | None) -> int | None:
     """Return the number of a call that was stored before."""
     key = _call_key(origin)
     if origin is None or key is None:

@@ -163,7 +163,7 @@ class UserConnections:
                 if self._closed:
                     raise TablesUnavailable("the tables are closed")
                 if self._used[login.name] < MOST_OF_USER:
-                    if (connection := self._idle_of(login)) is not None:
+                    if (connection := self._take_idle(login)) is not None:
                         self._used[login.name] += 1
                         return connection
                     if self._open >= self._most and self._idle:
@@ -183,14 +183,14 @@ class UserConnections:
         self._all.add(connection)
         return connection
 
-    def _idle_of(self, login: Login) -> UserConnection | None:
+    def _take_idle(self, login: Login) -> UserConnection | None:
         for connection in reversed(self._idle):
             if connection.login == login:
                 del self._idle[connection]
                 if not connection.raw.is_closed():
                     return connection
                 self._forget(connection)
-                return self._idle_of(login)
+                return self._take_idle(login)
         return None
 
     async def _give_back(self, connection: UserConnection) -> None:

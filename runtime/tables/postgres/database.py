@@ -377,7 +377,7 @@ class PostgresTables:
                 pool = await self._roles.pool()
                 login = await self._logins.claim(user_id, self._roles.new_name, pool)
                 name = login.name
-                await self._roles.make(login, user_id, lambda: self._logins.holds(user_id, name))
+                await self._roles.make(login, user_id, lambda: self._logins.has_login(user_id, name))
             self._known[user_id] = login
             if len(self._known) > _KEPT_LOGINS:
                 self._known.popitem(last=False)

@@ -59,7 +59,7 @@ async def grants(database: Database, *, pool: int, strict: bool) -> str:
         facts = Facts(owner, name, connection.get_server_version().major, frozenset(row["rolname"] for row in rows))
     finally:
         connection.terminate()
-    return "\n".join([*_grant_lines(facts, prefix, pool), *(_strict(facts) if strict else ()), ""])
+    return "\n".join([*_grant_lines(facts, prefix, pool), *(_strict_lines(facts) if strict else ()), ""])
 
 
 def _grant_lines(facts: Facts, prefix: str, pool: int) -> Sequence[str]:
@@ -83,7 +83,7 @@ def _grant_lines(facts: Facts, prefix: str, pool: int) -> Sequence[str]:
     return lines
 
 
-def _strict(facts: Facts) -> Sequence[str]:
+def _strict_lines(facts: Facts) -> Sequence[str]:
     owner, database = quoted(facts.owner), quoted(facts.database)
     names = ", ".join(f"'{name}'" for name in _CLOSED)
     lines = [

@@ -61,7 +61,7 @@ class Logins:
             row = connection.execute(
                 select(user_storage.c.name, user_storage.c.secret_version).where(user_storage.c.user_id == user_id)
             ).one()
-            name = row.name or (new_name() if pool is None else _free(connection, pool))
+            name = row.name or (new_name() if pool is None else _free_role(connection, pool))
             login, version = Login(name, secrets.token_urlsafe(32)), row.secret_version + 1
             sealed = self._seal.close(login.password.encode(), row="", user_id=user_id, version=version)
             connection.execute(
@@ -73,7 +73,7 @@ class Logins:
 
         return await self._database.transact(take)
 
-    async def holds(self, user_id: str, name: str) -> bool:
+    async def has_login(self, user_id: str, name: str) -> bool:
         """Return whether the user exists, and has the login of this name."""
 
         def read(connection: Connection) -> bool:
@@ -106,7 +106,7 @@ class Logins:
         return Login(row.name, opened.decode())
 
 
-def _free(connection: Connection, pool: Sequence[str]) -> str:
+def _free_role(connection: Connection, pool: Sequence[str]) -> str:
     connection.execute(select(func.pg_advisory_xact_lock(_POOL_LOCK)))
     taken = set(connection.execute(select(user_storage.c.name).where(user_storage.c.name.is_not(None))).scalars())
     free = [name for name in pool if name not in taken]

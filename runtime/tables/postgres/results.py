@@ -76,7 +76,7 @@ async def run(connection: UserConnection, statement: BoundStatement) -> Statemen
     size = affected = 0
     truncated = False
     for position, parameters in enumerate(statement.rows):
-        values = _bound(parameters, types, position)
+        values = _convert_row(parameters, types, position)
         async for batch in _batches(connection, prepared, values, checked, position):
             for row in batch:
                 if checked.counted:
@@ -165,7 +165,7 @@ def check_row(size: int | None, position: int) -> None:
         raise StatementError(f"a row would take {size:,} bytes", hint=hint).of_row(position)
 
 
-def _bound(row: Sequence[Value], types: Sequence[str], position: int) -> Sequence[Any]:
+def _convert_row(row: Sequence[Value], types: Sequence[str], position: int) -> Sequence[Any]:
     try:
         return [to_postgres(value, kind, at) for at, (value, kind) in enumerate(zip(row, types, strict=True), 1)]
     except StatementError as error:

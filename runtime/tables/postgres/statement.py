@@ -111,7 +111,7 @@ def check(statement: str, parameters: int, parameter_bytes: int) -> StatementPla
         end = _end(tokens_of(sql))
         sql = f"{sql[:end]}{', ' if root.returningClause else ' RETURNING '}{size}"
     table = relation.relname if relation is not None else None
-    return StatementPlan(sql, kind, table, counted, _is_few(root), _rewrites(root))
+    return StatementPlan(sql, kind, table, counted, _has_few_rows(root), _rewrites(root))
 
 
 def _rewrites(root: Any) -> bool:
@@ -128,7 +128,7 @@ def _rewrites(root: Any) -> bool:
     return False
 
 
-def _is_few(root: Any) -> bool:
+def _has_few_rows(root: Any) -> bool:
     query = root.selectStmt if type(root).__name__ == "InsertStmt" else root
     if type(query).__name__ != "SelectStmt" or query.larg is not None:
         return False
@@ -218,7 +218,7 @@ class _Check:
         if choices is not None:
             if value is not None and value.name not in choices:
                 raise _refusal(node, value.name)
-        elif name not in allowed and name not in PLACES and not _empty(value):
+        elif name not in allowed and name not in PLACES and not _is_empty(value):
             raise _refusal(node, name)
 
     def _check_rangevar(self, node: Any) -> None:
@@ -364,7 +364,7 @@ class _Check:
             _check_name(names[0].sval)
 
 
-def _empty(value: Any) -> bool:
+def _is_empty(value: Any) -> bool:
     if hasattr(value, "name") and hasattr(value, "value"):  # a choice whose first is the default
         return int(value.value) == 0
     return value is None or value is False or value in (0, "", "\0", ())

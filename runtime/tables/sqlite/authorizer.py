@@ -64,7 +64,7 @@ class Authorizer:
         self.tables: Set[str] = frozenset()
         self.begin("")
 
-    def know(self, tables: Iterable[str]) -> None:
+    def set_tables(self, tables: Iterable[str]) -> None:
         """Note which tables the user has."""
         self.tables = frozenset(map(_folded, tables))
 

@@ -66,7 +66,7 @@ _CONFIGURATION: Final = (
 )
 
 
-class Unknown(Exception):  # noqa: N818 - named for what it says
+class CommitUnknown(Exception):  # noqa: N818
     """The disk failed in a commit: only who opens the file anew sees whether it has the change. The process has to
     end."""
 
@@ -107,7 +107,7 @@ class SealedConnection:
         if time.monotonic() > self.deadline:
             raise apsw.InterruptError
 
-    def own(self, text: str, values: tuple[object, ...] = ()) -> list[Any]:
+    def run_trusted(self, text: str, values: tuple[object, ...] = ()) -> list[Any]:
         """Run a statement of this program, and return its rows."""
         before, self.allowed.trusted = self.allowed.trusted, True
         try:
@@ -126,33 +126,33 @@ class SealedConnection:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """A transaction. After an error nothing has changed. Raises Unknown."""
-        self.own("BEGIN IMMEDIATE")
+        """A transaction. After an error nothing has changed. Raises CommitUnknown."""
+        self.run_trusted("BEGIN IMMEDIATE")
         try:
             yield
             # A commit is never given up in the middle.
             self.deadline = float("inf")
             try:
-                self.own("COMMIT")
+                self.run_trusted("COMMIT")
             except apsw.IOError as error:
-                raise Unknown from error
+                raise CommitUnknown from error
         except BaseException:
             # Some errors have ended the transaction already.
             self.deadline = float("inf")
             if self.raw.in_transaction:
-                self.own("ROLLBACK")
+                self.run_trusted("ROLLBACK")
             raise
 
     def limit(self, size: int) -> None:
         """Let the file grow up to so many bytes, or what it has if that is more; and a little, because a change may
         take pages before it frees others."""
-        ((pages,),) = self.own("PRAGMA page_count")
-        self.own(f"PRAGMA max_page_count={min(max(size // PAGE_BYTES, pages) + _SPARE_PAGES, _MOST_PAGES)}")
+        ((pages,),) = self.run_trusted("PRAGMA page_count")
+        self.run_trusted(f"PRAGMA max_page_count={min(max(size // PAGE_BYTES, pages) + _SPARE_PAGES, _MOST_PAGES)}")
 
     def used_bytes(self) -> int:
         """Return the bytes that are in use, with what the open transaction changed."""
-        ((pages,),) = self.own("PRAGMA page_count")
-        ((free,),) = self.own("PRAGMA freelist_count")
+        ((pages,),) = self.run_trusted("PRAGMA page_count")
+        ((free,),) = self.run_trusted("PRAGMA freelist_count")
         return int(pages - free) * PAGE_BYTES
 
     def disk_is_full(self) -> bool:
@@ -186,7 +186,7 @@ class SealedConnection:
         """Close the file. What was deleted is given back to the disk, and the log of changes is merged."""
         self.deadline = float("inf")
         with suppress(apsw.Error):
-            self.own(f"PRAGMA incremental_vacuum({_FREED_PAGES})")
+            self.run_trusted(f"PRAGMA incremental_vacuum({_FREED_PAGES})")
         self.raw.close()
 
 

@@ -458,14 +458,14 @@ class SqliteTables:
     # Failures
 
     async def _failure(self, user_id: str, failed: Failure, quota: Quota | None) -> SymbiontError:
-        failed = msgspec.structs.replace(failed, message=_line(failed.message))
+        failed = msgspec.structs.replace(failed, message=_one_line(failed.message))
         match failed.reason:
             case "changes":
                 return ReadOnlyStatement(failed.message, hint=failed.hint)
             case "statement":
                 return StatementError(failed.message, hint=failed.hint)
             case "table" | "column":
-                return unknown_name(failed.reason, failed.message, map(_line, failed.known), StatementError)
+                return unknown_name(failed.reason, failed.message, map(_one_line, failed.known), StatementError)
             case "tables" if quota is not None:
                 return tables_exceeded(quota, failed.count)
             case "rows" if quota is not None:
@@ -478,7 +478,7 @@ class SqliteTables:
         return TablesUnavailable(f"{failed.message}; nothing was changed", hint=failed.hint)
 
 
-def _line(text: str) -> str:
+def _one_line(text: str) -> str:
     """Return a text as one short line: names in it may have any characters."""
     return "".join(each if each.isprintable() else " " for each in text[:_LONGEST_MESSAGE])
 

@@ -61,7 +61,7 @@ def json_value(value: Any) -> Scalar:
 
 def names(file: SealedConnection) -> list[str]:
     """Return the names of all tables."""
-    found = file.own("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
+    found = file.run_trusted("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
     return [name for (name,) in found if not name.startswith(_OF_SQLITE)]
 
 
@@ -73,14 +73,14 @@ def names_of_kind(file: SealedConnection, what: str) -> list[str]:
 
 def count(file: SealedConnection, table: str) -> int:
     """Return the number of rows of a table."""
-    ((found,),) = file.own(f"SELECT count(*) FROM {quoted(table)}")  # noqa: S608 - a quoted name
+    ((found,),) = file.run_trusted(f"SELECT count(*) FROM {quoted(table)}")  # noqa: S608 - a quoted name
     return int(found)
 
 
 def check_names(file: SealedConnection) -> None:
     """Raise Refusal if there is something else than tables and indexes, or a reserved name: the authorizer does not see
     the new name of ALTER TABLE … RENAME."""
-    for kind, name, root, sql in file.own("SELECT type, name, rootpage, sql FROM sqlite_schema"):
+    for kind, name, root, sql in file.run_trusted("SELECT type, name, rootpage, sql FROM sqlite_schema"):
         if kind not in ("table", "index") or not root:
             raise refusal(f"a {kind} is not allowed", "there are only tables and indexes")
         made_by_sqlite = name == "sqlite_sequence" or (kind == "index" and sql is None)
@@ -134,7 +134,7 @@ def page(file: SealedConnection, asked: ReadPage) -> Page:
 
 def _columns(file: SealedConnection, table: str) -> list[Any]:
     """Return number, name, type, not null, default, place in the key, and kind of each column."""
-    return file.own(f"PRAGMA table_xinfo({quoted(table)})")
+    return file.run_trusted(f"PRAGMA table_xinfo({quoted(table)})")
 
 
 def _keys(file: SealedConnection, table: str) -> list[str]:
@@ -151,7 +151,7 @@ def _keys(file: SealedConnection, table: str) -> list[str]:
 
 def _is_keyed(file: SealedConnection, table: str) -> bool:
     """True for a table WITHOUT ROWID."""
-    return any(row[4] for row in file.own(f"PRAGMA table_list({quoted(table)})") if row[0] == "main")
+    return any(row[4] for row in file.run_trusted(f"PRAGMA table_list({quoted(table)})") if row[0] == "main")
 
 
 def _read_place(after: str | None, keys: int) -> list[Any]:

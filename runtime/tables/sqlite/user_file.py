@@ -198,7 +198,7 @@ class UserFile:
 
     def _load_names(self) -> None:
         """Note which tables there are."""
-        self._file.allowed.know(tables.names(self._file))
+        self._file.allowed.set_tables(tables.names(self._file))
 
 
 def _columns(cursor: apsw.Cursor) -> list[str]:

@@ -165,7 +165,7 @@ def summary_of(block: Block) -> BlockSummary:
     return BlockSummary.of(block, **_summary(block))
 
 
-def whole(block: Block) -> AgentBlock:
+def agent_block(block: Block) -> AgentBlock:
     """Return a block with its text."""
     return AgentBlock.of(block, **_summary(block))
 

@@ -210,7 +210,7 @@ async def _follow(context: Context, run_id: str, seconds: float, sent_to: Thread
         async with aclosing(follower.events(end)) as found:
             async for event in found:
                 events += () if event is None else (event,)
-                if context.daemon.is_stopping() or (follower.run is not None and not follower.run.goes_on):
+                if context.daemon.is_stopping() or (follower.run is not None and not follower.run.is_active):
                     break
         if sent_to is not None and (turn := _answered_turn(events, run_id, sent_to)) is not None:
             return turn

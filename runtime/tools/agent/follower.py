@@ -139,7 +139,7 @@ class Follower:
             yield self._problem("switched_off", 503, "This is switched off", run.error or "the agent is switched off")
         elif self.is_over and not await self._has_end():
             yield await self._end()
-        elif run is not None and not self.is_over and (reason := self._why_it_waits(run)) not in (None, self._reason):
+        elif run is not None and not self.is_over and (reason := self._wait_reason(run)) not in (None, self._reason):
             # Said once, also if it is tried meanwhile.
             self._reason = reason
             yield Event(NOTE, self._of_run({"detail": reason}))
@@ -164,7 +164,7 @@ class Follower:
         ended = target.run_id is not None and any(event.name in LAST for event in events)
         # Only the run of a delivery may go on after its end.
         self.is_over = ended and target.is_new
-        self._looks_at_run = (ended and not target.is_new) or self._asks(events)
+        self._looks_at_run = (ended and not target.is_new) or self._waits_for_person(events)
         return EventPage(events, read_to, complete=True)
 
     async def _page(self) -> EventPage:
@@ -180,10 +180,10 @@ class Follower:
         self.is_over = over and page.complete
         # One that has ended may go on, if its delivery is sent again.
         ended = target.run_id is not None and any(event.name in LAST for event in page.events)
-        self._looks_at_run = (over and not page.complete) or ended or self._asks(page.events)
+        self._looks_at_run = (over and not page.complete) or ended or self._waits_for_person(page.events)
         return page
 
-    def _asks(self, events: list[StoredEvent]) -> bool:
+    def _waits_for_person(self, events: list[StoredEvent]) -> bool:
         """Return True if the run that is followed waits for a person soon."""
         return self._target.run_id is not None and any(event.name == CONFIRM for event in events)
 
@@ -191,7 +191,7 @@ class Follower:
         assert self._target.run_id is not None
         return AnsweredRun.of(await named_run(self._database, self._target.run_id, self._user_id))
 
-    def _why_it_waits(self, run: AnsweredRun) -> str | None:
+    def _wait_reason(self, run: AnsweredRun) -> str | None:
         """Return what a client is told of a run that waits at a limit, behind another turn, or for its model."""
         if run.state == BUDGET_EXCEEDED or run.behind in PARKED:
             return run.error

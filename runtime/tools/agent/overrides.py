@@ -72,7 +72,7 @@ def own_agent(program: Program, agent: Agent, stored: Mapping[str, Any]) -> OwnA
             settings[name] = stored[name]
         else:
             ignored[name] = reason
-    return OwnAgent(_with(agent, settings), settings, ignored)
+    return OwnAgent(_agent_with(agent, settings), settings, ignored)
 
 
 def offered_models(program: Program, agent: Agent) -> Sequence[str]:
@@ -93,7 +93,7 @@ def _reason_against(program: Program, agent: Agent, name: UserSetting, value: An
     return None
 
 
-def _with(agent: Agent, settings: Mapping[str, Any]) -> Agent:
+def _agent_with(agent: Agent, settings: Mapping[str, Any]) -> Agent:
     changed: dict[str, Any] = {}
     if "model" in settings:
         changed["model"] = Variant(name=settings["model"])

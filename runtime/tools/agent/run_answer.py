@@ -52,7 +52,7 @@ class AnsweredRun(NamedTuple):
         return self.turn not in LIVING
 
     @property
-    def goes_on(self) -> bool:
+    def is_active(self) -> bool:
         """Return True if it is not over, and neither it nor the turn before it waits for a decision or a time."""
         return not self.is_over and self.state not in PARKED and self.behind not in PARKED
 

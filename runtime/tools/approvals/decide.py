@@ -146,7 +146,7 @@ async def approval_list(
 @tool("read", example={"approval_id": EXAMPLE_ID})
 async def approval_show(context: Context, approval_id: ApprovalId) -> CallApproval:
     """Show a call that waits for approval, or that was decided."""
-    return await _whole(context, await _find(context, approval_id))
+    return await _with_names(context, await _find(context, approval_id))
 
 
 @tool("write", destructive=True, example={"approval_id": EXAMPLE_ID})
@@ -178,14 +178,14 @@ async def standing_approval_list(context: Context, agent: AgentFilter = None, us
     found = await _approvals(context).standing.of_user(user_id, agent)
     if not found:
         check_agent(context, agent)
-    return ToolApprovals(standing=[_standing(each, known) for each in found])
+    return ToolApprovals(standing=[_tool_approval(each, known) for each in found])
 
 
 @tool("write", example={"standing_id": EXAMPLE_ID})
 async def standing_approval_revoke(context: Context, standing_id: StandingId) -> ToolApproval:
     """Revoke a standing approval: the next call of the tool waits for approval again."""
     revoked = await _approvals(context).standing.revoke(standing_id, _whose(context))
-    return _standing(revoked, await users.names(context.database))
+    return _tool_approval(revoked, await users.names(context.database))
 
 
 async def _decide(
@@ -196,7 +196,7 @@ async def _decide(
     context.daemon.on_queued()
     about = {"tool": found.tool, "agent": found.agent, "approval": found.id}
     log.info("call_decided", state=state, by=by, via=via, always=always, **about)
-    return await _whole(context, decided)
+    return await _with_names(context, decided)
 
 
 async def _find(context: Context, approval_id: str) -> Approval:
@@ -218,7 +218,7 @@ def _approvals(context: Context) -> Approvals:
     return Approvals(context.database, context.clock)
 
 
-async def _whole(context: Context, approval: Approval) -> CallApproval:
+async def _with_names(context: Context, approval: Approval) -> CallApproval:
     return _call_approval(context, approval, await users.names(context.database))
 
 
@@ -235,5 +235,5 @@ def _call_approval(context: Context, approval: Approval, known: dict[str, str]) 
     )
 
 
-def _standing(row: StandingApproval, known: dict[str, str]) -> ToolApproval:
+def _tool_approval(row: StandingApproval, known: dict[str, str]) -> ToolApproval:
     return ToolApproval.of(row, decided_by=users.display_name(known, row.decided_by), decided_via=row.via)

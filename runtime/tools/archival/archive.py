@@ -19,7 +19,7 @@ from runtime.memory.store_types import Scan
 from runtime.search.entry import EntryFilter
 from runtime.tools.agent.access import beginning, main_agent
 from runtime.tools.context import Context
-from runtime.tools.memory.access import home, own_subject, with_origin
+from runtime.tools.memory.access import home_memory, own_subject, with_origin
 
 _locks = KeyedLock()
 
@@ -50,15 +50,15 @@ class Archive:
 
     async def forget(self, memory_id: str) -> None:
         """Delete the item with this id. Raises NotFound, `Unsupported` for a store that deletes nothing, StoreError."""
-        found = await newest(self.memory, self._own, 1, prefix=memory_id)
+        found = await newest(self.memory, self._own_filter, 1, prefix=memory_id)
         if not found:
-            raise _none(memory_id)
+            raise _not_found(memory_id)
         if "delete" in self.memory.store.capabilities:
             await forget_copies_of(self.context.database, found)
         try:
             await self.memory.forget(memory_id, self.agent)
         except NoSuchItem:
-            raise _none(memory_id) from None
+            raise _not_found(memory_id) from None
 
     def tag_filter(self, tags: Iterable[str]) -> EntryFilter:
         """Return the filter of current items with one of these tags; without tags, of all."""
@@ -85,7 +85,7 @@ class Archive:
         return (written[0], True) if written else await self._existing(item)
 
     @property
-    def _own(self) -> EntryFilter:
+    def _own_filter(self) -> EntryFilter:
         return EntryFilter(agent=self.agent, user=self.user, subject=self.subject)
 
     @property
@@ -114,9 +114,9 @@ class Archive:
 
     async def _current(self, memory_id: str) -> Item:
         """Return the item with this id that may be replaced."""
-        found = await newest(self.memory, self._own, 1, prefix=memory_id)
+        found = await newest(self.memory, self._own_filter, 1, prefix=memory_id)
         if not found or found[0].retracts is not None:
-            raise _none(memory_id)
+            raise _not_found(memory_id)
         item = found[0]
         validity = (await validity_of(self.memory, found))[memory_id]
         if validity.replaced_by is not None and not self._is_own(validity.replaced_by):
@@ -141,9 +141,9 @@ async def archive_of(context: Context, agent: str | None, subject: str | None) -
         agent = context.acting.agent
     if agent is None:
         agent = main_agent(context).name
-    memory = await home(context, agent)
+    memory = await home_memory(context, agent)
     return Archive(context, memory, agent, context.caller.user_id, own_subject(context, subject))
 
 
-def _none(memory_id: str) -> NotFound:
+def _not_found(memory_id: str) -> NotFound:
     return NotFound(f"there is no item with the id {memory_id}", hint="archival_search returns ids")

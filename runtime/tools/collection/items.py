@@ -71,7 +71,7 @@ async def update(
         try:
             return _kept_memory(await where.memory.replace(item.changed(**changes)))
         except NoSuchItem:
-            raise _none(memory_id) from None
+            raise _not_found(memory_id) from None
 
 
 @tool("write", idempotent=True, destructive=True, example={"memory_id": EXAMPLE_ID})
@@ -82,7 +82,7 @@ async def forget(context: Context, memory_id: types.ItemId) -> types.Forgotten:
     try:
         await where.memory.forget(item.memory_id, item.agent_id)
     except NoSuchItem:
-        raise _none(memory_id) from None
+        raise _not_found(memory_id) from None
     return types.Forgotten(memory_id=item.memory_id, collection=item.agent_id)
 
 
@@ -93,10 +93,10 @@ async def _find_item(context: Context, memory_id: str) -> tuple[Item, Collection
         item = await memory.find(memory_id, whose, subject)
         if item is not None:
             return item, Collection(memory, item.agent_id)
-    raise _none(memory_id)
+    raise _not_found(memory_id)
 
 
-def _none(memory_id: str) -> NotFound:
+def _not_found(memory_id: str) -> NotFound:
     return NotFound(f"no collection has an item with the id {memory_id}", hint="search returns the ids of its hits")
 
 

@@ -99,10 +99,10 @@ async def push(
     if replace:
         # Two concurrent calls would each delete the chunks of the other.
         async with _locks.of((target.store.identity, target.name, context.caller.user_id)):
-            await work.keep()
+            await work.store_waiting()
             await work.forget_replaced()
     else:
-        await work.keep()
+        await work.store_waiting()
     return await work.answer()
 
 
@@ -172,7 +172,7 @@ class _Push:
                 assert item.source_uri is not None
                 stays = self.sources.setdefault((item.source_uri, item.project_id or PROJECT, item.subject), set())
                 stays.add(item.chunk_hash)
-        keep = _keeps(given, len(items))
+        keep = _kept_fields(given, len(items))
         self.waiting += [_Chunk(number, item, keep) for item in items]
 
     def _items(self, given: types.PushedItem) -> list[Item]:
@@ -199,7 +199,7 @@ class _Push:
             for part in parts
         ]
 
-    async def keep(self) -> None:
+    async def store_waiting(self) -> None:
         """Store the waiting chunks, batch by batch. An interrupted push has stored whole batches, and may be
         repeated."""
         for begin in range(0, len(self.waiting), BATCH):
@@ -298,7 +298,7 @@ def _source(given: Any, known: dict[str, Any]) -> str | None:
     return redact(source.strip()) if isinstance(source, str) else None
 
 
-def _keeps(given: types.PushedItem, parts: int) -> frozenset[str]:
+def _kept_fields(given: types.PushedItem, parts: int) -> frozenset[str]:
     """Return the fields that an existing item preserves: those not given for this one. The source determines the
     position of a chunk."""
     keep = {name for name in _GIVEN if getattr(given, name) is None}

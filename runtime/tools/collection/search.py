@@ -86,7 +86,7 @@ async def search(
     ]
     return types.SearchResult(
         hits=hits,
-        context=in_lines(hits),
+        context=_context_lines(hits),
         used_filters=types.UsedFilters(
             project_id=project_id,
             memory_type=memory_type,
@@ -103,7 +103,7 @@ async def search(
     )
 
 
-def in_lines(hits: Sequence[types.CollectionHit]) -> str:
+def _context_lines(hits: Sequence[types.CollectionHit]) -> str:
     """Return the hits as lines for a prompt: `[1] 2026-11-20 semantic, SOURCE: TEXT`, each in one line, limited in
     length."""
     lines: list[str] = []

@@ -185,8 +185,8 @@ async def summarize(
         provider=done.made.provider,
         model=done.made.model,
         notes=[
-            *_why_without(context, done),
-            *_what_to_know(done, limit),
+            *_model_notes(context, done),
+            *_limit_notes(done, limit),
             *await collection_notes(context, target.memory),
         ],
     )
@@ -201,14 +201,14 @@ def _no_model(context: Context, error: SymbiontError, model: str | None) -> NoRe
     raise ModelUnavailable(str(error), hint=error.hint) from None
 
 
-def _why_without(context: Context, done: Summary) -> list[str]:
+def _model_notes(context: Context, done: Summary) -> list[str]:
     if done.fell_back is None:
         return []
     note = "no language model was asked, or none answered"
     return [f"{note}: {done.fell_back}" if sees_all(context) else note]
 
 
-def _what_to_know(done: Summary, limit: int) -> list[str]:
+def _limit_notes(done: Summary, limit: int) -> list[str]:
     notes = []
     if done.left_out:
         higher = f"a limit of up to {MOST_ITEMS}, or " if limit < MOST_ITEMS else ""

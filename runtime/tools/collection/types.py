@@ -40,7 +40,7 @@ def _not_blank(value: str) -> str:
     return value.strip()
 
 
-def _theirs(value: str) -> str:
+def _not_reserved(value: str) -> str:
     stored = _not_blank(value)
     if stored.startswith(RESERVED):
         raise ValueError(f"values that begin with {RESERVED} are reserved for the daemon")
@@ -51,7 +51,7 @@ _Tag = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_tag)]
 _Tags = Annotated[list[_Tag], Field(max_length=100)]
 _TagList = Annotated[_Tags, BeforeValidator(as_list, json_schema_input_type=_Tags | _Tag)]
 _Project = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_not_blank)]
-_Uri = Annotated[str, Field(min_length=1, max_length=2000), AfterValidator(_theirs)]
+_Uri = Annotated[str, Field(min_length=1, max_length=2000), AfterValidator(_not_reserved)]
 
 Collection = Annotated[
     Annotated[str, Field(pattern=AGENT)] | None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from runtime.memory.core.block import BlockVersion
-from runtime.tools.agent.access import core_memory, edit_result, summary_of, whole
+from runtime.tools.agent.access import agent_block, core_memory, edit_result, summary_of
 from runtime.tools.agent.types import (
     AgentBlock,
     AgentBlocks,
@@ -105,7 +105,7 @@ async def agent_block_show(
 ) -> AgentBlock:
     """Show a block of an agent's core memory."""
     memory = await core_memory(context, agent, subject, user)
-    return whole(await memory.read(label))
+    return agent_block(await memory.read(label))
 
 
 @tool(

@@ -76,7 +76,7 @@ async def conversation_search(
     Messages, outputs of tools of MCP servers, and summaries of earlier messages are searched, by meaning and by words,
     in the conversations with all agents. What the calling agent has in its context is left out.
     """
-    only = await _only(context, conversation_id)
+    only = await _own_conversation(context, conversation_id)
     return await search_conversations(context, query, limit, only=only, hidden=_hides_subjects(context))
 
 
@@ -93,7 +93,7 @@ async def search_conversations(
     question = Question(text=query, now=utc(context.clock.now()), limit=limit + _SPARE, wanted=wanted)
     while True:
         found = await context.recall.search(question, context.progress, owner=context.call_owner)
-        present = await _present(context, found.hits, hidden=hidden)
+        present = await _stored_hits(context, found.hits, hidden=hidden)
         hits = _rank(query, present)
         if len(hits) >= limit or len(found.hits) < question.limit or question.limit >= _MOST:
             break
@@ -128,7 +128,7 @@ def _words(text: str) -> set[str]:
     return set(_WORD.findall(text.casefold())) - STOP_WORDS
 
 
-async def _only(context: Context, conversation_id: str | None) -> str | None:
+async def _own_conversation(context: Context, conversation_id: str | None) -> str | None:
     """Return the conversation to search; None for all. An agent that is bound to a subject sees that subject's alone.
     Raises NotFound."""
     acting, user_id = context.acting, context.caller.user_id
@@ -172,7 +172,7 @@ class _MessageHit(NamedTuple):
     place: MessagePlace
 
 
-async def _present(context: Context, hits: Sequence[FoundHit], *, hidden: bool) -> list[_StoredHit]:
+async def _stored_hits(context: Context, hits: Sequence[FoundHit], *, hidden: bool) -> list[_StoredHit]:
     """Return the hits that still exist, as the index may be behind a deletion by another process, and that may be seen
     if the threads of subjects are `hidden`."""
     found = [_MessageHit(hit, place_of(hit.item)) for hit in hits]

@@ -84,7 +84,7 @@ async def agent_usage(
     given. Limits count calls of language models at the prices of the program alone, from the begin of a day (UTC).
     """
     user_id = user_filter(context, await asked_user(context, user))
-    begin = _begin(context, by, since)
+    begin = _start(context, by, since)
     sums = await usage_sums(context.database, by, begin, user_id=user_id, agent=agent)
     if not sums:
         check_agent(context, agent)
@@ -95,7 +95,7 @@ async def agent_usage(
     return AgentUsage(by=by, since=rfc3339(begin / 1000), rows=rows, total=_total(rows), limits=limits)
 
 
-def _begin(context: Context, by: By, since: str | None) -> int:
+def _start(context: Context, by: By, since: str | None) -> int:
     if since is not None:
         return round(read_moment(since, "since", context.clock).timestamp() * 1000)
     today = milliseconds(context.clock) // DAY_MS
@@ -137,7 +137,7 @@ async def _limits(
     elif limits := await budgets.of_user(user_id):
         found[Total.of_user(user_id)] = limits
     states = await budgets.states(found)
-    uses = [use for total, state in states.items() for use in _uses(total, state, known)]
+    uses = [use for total, state in states.items() for use in _limit_uses(total, state, known)]
     return uses if user_id is None else [*uses, *await _texts(context, user_id, known)]
 
 
@@ -150,7 +150,7 @@ async def _texts(context: Context, user_id: str, known: Mapping[str, str]) -> li
     return [LimitUse(user=name, agent=None, limit="texts", most=most, used=used, reserved=0, share=share)]
 
 
-def _uses(total: Total, state: State, known: Mapping[str, str]) -> Iterable[LimitUse]:
+def _limit_uses(total: Total, state: State, known: Mapping[str, str]) -> Iterable[LimitUse]:
     numbers: tuple[tuple[LimitName, float, float, int], ...] = (
         ("tokens_per_day", state.used.tokens, state.reserved.tokens, 1),
         ("cost_per_day", state.used.cost, state.reserved.cost, NANO),

@@ -15,7 +15,7 @@ from runtime.search.entry import ALL_SUBJECTS
 from runtime.tools.context import Context
 from runtime.tools.cursor import read_cursor, write_cursor
 from runtime.tools.maintenance.import_items import Equality, equality
-from runtime.tools.memory.access import asked_user, named_memories, places, sees_all, subject_filter, user_filter
+from runtime.tools.memory.access import asked_user, memories_of, named_memories, sees_all, subject_filter, user_filter
 from runtime.tools.memory.parameters import LONGEST_CURSOR, AnyAgent, Cursor, MemoryName, Page, User
 from runtime.tools.memory.results import Difficulty, ExportedItem, ExportedItems
 from runtime.tools.tool import tool
@@ -41,7 +41,7 @@ async def memory_export(
     whose = user_filter(context, await asked_user(context, user))
     subject = subject_filter(context)
     begin = None if cursor is None else _Place.read(cursor)
-    memories = named_memories(context, memory) if agent is None else await places(context, agent, memory)
+    memories = named_memories(context, memory) if agent is None else await memories_of(context, agent, memory)
     page = _Page(limit)
     more = None
     for where, part in await _parts(memories, agent):
@@ -64,7 +64,7 @@ async def memory_export(
                 # The error names files, which only administrators may see.
                 page.problems.append(Difficulty(file=part.name, message="it cannot be read", severity="error"))
             continue
-        start = begin.within(items) if begin is not None and at == begin.part else 0
+        start = begin.count_returned(items) if begin is not None and at == begin.part else 0
         more = page.take(where, part, items, start)
         if more is not None:
             break
@@ -89,7 +89,7 @@ class _Place(NamedTuple):
         assert isinstance(seen, int)
         return cls((str(memory), str(agent), str(part)), seen, str(last))
 
-    def within(self, items: Sequence[Item]) -> int:
+    def count_returned(self, items: Sequence[Item]) -> int:
         """Return how many of the items were returned, even if some were added or removed since: those up to the last
         one."""
         if 0 < self.seen <= len(items) and items[self.seen - 1].memory_id == self.last:

@@ -18,10 +18,10 @@ from runtime.memory.open_memory import OpenMemory
 from runtime.memory.store import LARGEST_TEXT, RedactedItems, redacted_item
 from runtime.memory.store_types import Scan
 from runtime.tools.context import Context
-from runtime.tools.memory.access import home, named_memories, sees_all
+from runtime.tools.memory.access import home_memory, named_memories, sees_all
 from runtime.tools.memory.parameters import Gates, Into, Lines, MemoryToImport
 from runtime.tools.memory.results import ExportedItem, ImportedLine, ImportedLines
-from runtime.tools.memory.write import may_show
+from runtime.tools.memory.write import check_sources
 from runtime.tools.tool import LARGEST_ITEMS, WrongParameters, tool
 from runtime.tools.validation_errors import problems_of, size_problems
 
@@ -71,12 +71,12 @@ async def memory_import(
             target = memory or line.memory, line.item.agent_id
             if target not in targets:
                 targets[target] = await _target(context, *target)
-            may_show(context, targets[target], line.item.provenance.sources)
+            check_sources(context, targets[target], line.item.provenance.sources)
         except (UsageError, RefusedItem) as error:
             work.refuse(number, error)
         else:
             lines.append(line._replace(memory=targets[target].name))
-    for some in _in_turn(lines):
+    for some in _ordered_groups(lines):
         groups: dict[tuple[str | None, str], list[_Line]] = defaultdict(list)
         for line in some:
             groups[line.memory, line.item.agent_id].append(work.with_new_ids(line))
@@ -131,14 +131,14 @@ def _line(context: Context, number: int, given: Mapping[str, Any], agent: str | 
     return _Line(number, redacted_item(Item(**fields)), name or None, copies, own_id)
 
 
-def _in_turn(lines: Sequence[_Line]) -> Iterator[list[_Line]]:
+def _ordered_groups(lines: Sequence[_Line]) -> Iterator[list[_Line]]:
     """Yield the lines in groups; each group follows the items that its items name.
 
     A fact that was stored again after an equal one was replaced follows the item that replaced that one: before it, a
     store that holds facts as a set would not store it.
     """
     waiting = list(lines)
-    after = _written_after(lines)
+    after = _required_ids(lines)
     while waiting:
         ids = {line.own_id for line in waiting}
         ready = [line for line in waiting if ids.isdisjoint(after[line.number] - {line.own_id})]
@@ -148,7 +148,7 @@ def _in_turn(lines: Sequence[_Line]) -> Iterator[list[_Line]]:
         waiting = [line for line in waiting if line.number not in numbers]
 
 
-def _written_after(lines: Sequence[_Line]) -> dict[int, set[str]]:
+def _required_ids(lines: Sequence[_Line]) -> dict[int, set[str]]:
     """Return, by the number of each line, the ids of the items that must be stored first."""
     newer = {line.item.replaces: line.own_id for line in lines if line.item.replaces is not None}
     of_fact: dict[Equality, set[str]] = defaultdict(set)
@@ -156,12 +156,12 @@ def _written_after(lines: Sequence[_Line]) -> dict[int, set[str]]:
         if line.own_id in newer:
             of_fact[_content_key(line.item)].add(newer[line.own_id])
     return {
-        line.number: _named_by(line.item) | (set() if line.own_id in newer else of_fact[_content_key(line.item)])
+        line.number: _linked_ids(line.item) | (set() if line.own_id in newer else of_fact[_content_key(line.item)])
         for line in lines
     }
 
 
-def _named_by(item: Item) -> set[str]:
+def _linked_ids(item: Item) -> set[str]:
     """Return the ids of the items that it names: its sources, and what it replaces or retracts."""
     return {each for each in (*item.source_memory_ids, item.replaces, item.retracts) if each is not None}
 
@@ -172,7 +172,7 @@ async def _target(context: Context, memory: str | None, agent: str) -> OpenMemor
     An administrator may restore an agent that is otherwise unknown; the store refuses impossible names.
     """
     if not sees_all(context):
-        return await home(context, agent, memory)
+        return await home_memory(context, agent, memory)
     (target, *_) = named_memories(context, memory or context.memories.name_of(agent))
     return target
 
@@ -190,7 +190,7 @@ class _Import:
     def with_new_ids(self, line: _Line) -> _Line:
         """Return the line with the new ids of the items that its item names."""
         item, new = line.item, self._changed
-        if new.keys().isdisjoint(_named_by(item)):
+        if new.keys().isdisjoint(_linked_ids(item)):
             return line
         fields = {
             "source_memory_ids": tuple(new.get(each, each) for each in item.source_memory_ids),
@@ -207,7 +207,7 @@ class _Import:
             reason = "it could not be stored; see the daemon's log"
         self.done[number] = ImportedLine(outcome="refused", memory_id=None, reason=reason)
 
-    def _take(self, line: _Line, memory_id: str | None, *, stored: bool) -> None:
+    def _record(self, line: _Line, memory_id: str | None, *, stored: bool) -> None:
         if line.own_id and memory_id and memory_id != line.own_id:
             self._changed[line.own_id] = memory_id
         outcome: Literal["stored", "there"] = "stored" if stored else "there"
@@ -239,7 +239,7 @@ class _Import:
         for line in lines:
             known = there.id_of(line)
             if known is not None:
-                self._take(line, known, stored=False)
+                self._record(line, known, stored=False)
             elif "keep_ids" in where.store.capabilities and line.item.memory_id in there.by_id:
                 taken = f"the id {line.item.memory_id} belongs to another item here, or to a changed copy of this one"
                 self.refuse(line.number, UsageError(taken, hint="the existing item is not changed"))
@@ -256,14 +256,14 @@ class _Import:
         for line in lines:
             ids = written[equality(line.item)]
             if ids:
-                self._take(line, ids.pop(0), stored=True)
+                self._record(line, ids.pop(0), stored=True)
             else:
                 left.append(line)
         if left:
             # The store contains the same item as part of a set, with another time or other tags.
             held = await _ids_by_content(where, left)
             for line in left:
-                self._take(line, held.get(_content_key(line.item)), stored=False)
+                self._record(line, held.get(_content_key(line.item)), stored=False)
 
 
 class _StoredItems:

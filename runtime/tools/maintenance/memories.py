@@ -19,11 +19,11 @@ from runtime.search.index.index import IndexStats
 from runtime.tools.context import Context
 from runtime.tools.memory.access import (
     asked_user,
-    everywhere,
     items_of,
+    memories_of,
+    memory_agents,
     named_memories,
     need_all_subjects,
-    places,
     user_filter,
 )
 from runtime.tools.memory.parameters import Agent, AnyAgent, Day, DryRun, MemoryName, MemoryToInspect, User
@@ -57,7 +57,7 @@ async def memory_inspect(
         # A file has the items of all subjects.
         raise UsageError("an agent cannot read memory files", hint="use archival_search or memory_list")
     wanted = _day(context, day)
-    where = (await places(context, agent, memory))[0]
+    where = (await memories_of(context, agent, memory))[0]
     seen = await where.store.inspect(agent, wanted)
     return MemoryFiles(
         agent=agent,
@@ -90,11 +90,11 @@ async def memory_stats(context: Context, agent: AnyAgent = None, memory: MemoryN
     need_all_subjects(context)
     whose = user_filter(context, None)
     if whose is not None:
-        owned = [await _own(each, name, whose) for each, name in await everywhere(context, agent, memory)]
+        owned = [await _user_state(each, name, whose) for each, name in await memory_agents(context, agent, memory)]
         known = context.agents
         rows = [row for row in owned if row.items or agent is not None or (row.problems and row.agent in known)]
         return MemoryStats(agents=rows, memories=[])
-    found = await everywhere(context, agent, memory)
+    found = await memory_agents(context, agent, memory)
     states = [
         MemoryState(
             memory=each.name,
@@ -117,7 +117,7 @@ async def memory_compact(context: Context, agent: Agent, memory: MemoryName = No
     """
     now = utc(context.clock.now())
     done = []
-    for each in await places(context, agent, memory):
+    for each in await memories_of(context, agent, memory):
         did = await each.compact(agent, now)
         left = [Difficulty.of(problem) for problem in did.problems]
         done.append(MemoryCompaction(memory=each.name, flushed=did.flushed, deleted=did.deleted, problems=left))
@@ -140,7 +140,7 @@ async def memory_purge(
     if agent is None:
         raise UsageError("there is nothing to delete", hint="give agent, user or both")
     going: list[tuple[OpenMemory, MemoryPurge]] = []
-    found = await places(context, agent, memory)
+    found = await memories_of(context, agent, memory)
     able = " or ".join(each.name for each in found if "remove" in each.store.capabilities)
     for each in found:
         if "remove" not in each.store.capabilities:
@@ -168,7 +168,7 @@ async def _purge_user(
     assert user_id is not None
     found: list[MemoryPurge] = []
     notes: list[str] = []
-    for each in named_memories(context, memory) if agent is None else await places(context, agent, memory):
+    for each in named_memories(context, memory) if agent is None else await memories_of(context, agent, memory):
         if dry_run:
             count = sum([1 async for _ in each.store.scan(Scan(agent_id=agent, user_id=user_id))])
         else:
@@ -199,7 +199,7 @@ async def _readable(memory: OpenMemory, wanted: Scan) -> list[Item]:
 async def memory_reindex(context: Context, agent: AnyAgent = None, memory: MemoryName = None) -> ReindexResult:
     """Rebuild the search index, including vectors."""
     done = []
-    for each in named_memories(context, memory) if agent is None else await places(context, agent, memory):
+    for each in named_memories(context, memory) if agent is None else await memories_of(context, agent, memory):
         report = await each.reindex(agent, context.progress)
         stats = await each.index_stats(agent)
         done.append(
@@ -217,7 +217,7 @@ async def memory_reindex(context: Context, agent: AnyAgent = None, memory: Memor
 @tool("admin", read_only=True, long=True, example={"agent": "reviewer"})
 async def memory_verify(context: Context, agent: AnyAgent = None, memory: MemoryName = None) -> VerificationResult:
     """Read everything, and report damaged items."""
-    rows = await everywhere(context, agent, memory)
+    rows = await memory_agents(context, agent, memory)
     found = []
     for number, (each, name) in enumerate(rows):
         context.progress("reading", number, len(rows))
@@ -258,7 +258,7 @@ async def _agent_state(memory: OpenMemory, agent: str) -> AgentMemoryState:
     )
 
 
-async def _own(memory: OpenMemory, agent: str, user: str) -> AgentMemoryState:
+async def _user_state(memory: OpenMemory, agent: str, user: str) -> AgentMemoryState:
     """Return the statistics of one user's items; files and index are shared by all users."""
     days: list[date] = []
     items: int | None

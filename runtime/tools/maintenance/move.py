@@ -191,9 +191,9 @@ class _Move:
                 done[part.name] = part.revision
             self._context.progress(f"copying {self._agent}", len(changed), len(changed))
         if not self._dry_run and not self._parts:
-            await self._begin()
+            await self._create_target()
 
-    async def _begin(self) -> None:
+    async def _create_target(self) -> None:
         """Create the collection even if it has no items."""
         if self._goal.collection is not None:
             await self._goal.collection.create(self.into, self._context.caller.user_id)
@@ -201,7 +201,7 @@ class _Move:
     async def _copy_part(self, part: Part) -> None:
         read = [item for item, _ in await self._origin.store.read(part)]
         # Files edited by hand may contain secrets, which no store accepts.
-        items = await asyncio.to_thread(self._as_there, read)
+        items = await asyncio.to_thread(self._target_items, read)
         self._parts[part.name] = seen = await asyncio.to_thread(_fingerprints, items)
         there = await self._digests(items)
         new = []
@@ -221,7 +221,7 @@ class _Move:
         self._copied |= written
         self._equal.update(item.memory_id for item in new if item.memory_id not in written)
 
-    def _as_there(self, items: Sequence[Item]) -> list[Item]:
+    def _target_items(self, items: Sequence[Item]) -> list[Item]:
         moved = items if self.into == self._agent else [item.changed(agent_id=self.into) for item in items]
         return [redacted_item(item) for item in moved]
 

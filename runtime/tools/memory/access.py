@@ -107,7 +107,7 @@ def named_memories(context: Context, memory: str | None) -> list[OpenMemory]:
     return [memories[memory]]
 
 
-async def places(context: Context, agent: str, memory: str | None = None) -> list[OpenMemory]:
+async def memories_of(context: Context, agent: str, memory: str | None = None) -> list[OpenMemory]:
     """Return the memories in which `agent` has items, its own first; only its own if it has none.
 
     Raises NotFound with the nearest names for an agent that neither the program nor a memory knows.
@@ -119,7 +119,7 @@ async def places(context: Context, agent: str, memory: str | None = None) -> lis
     if agent in context.agents and asked:
         return found or [asked[0]]
     if not sees_all(context):
-        found = [each for each in found if await _has(each, agent, context.caller.user_id)]
+        found = [each for each in found if await _has_items(each, agent, context.caller.user_id)]
     if not found:
         known = set(context.agents)
         if sees_all(context):
@@ -128,18 +128,18 @@ async def places(context: Context, agent: str, memory: str | None = None) -> lis
     return found
 
 
-async def home(context: Context, agent: str, memory: str | None = None) -> OpenMemory:
+async def home_memory(context: Context, agent: str, memory: str | None = None) -> OpenMemory:
     """Return the memory that `agent` writes to, or the named one. Raises NotFound."""
-    found = await places(context, agent, memory)
+    found = await memories_of(context, agent, memory)
     if memory is None and agent in context.agents:
         return named_memories(context, context.memories.name_of(agent))[0]
     return found[0]
 
 
-async def everywhere(context: Context, agent: str | None, memory: str | None = None) -> list[tuple[OpenMemory, str]]:
+async def memory_agents(context: Context, agent: str | None, memory: str | None = None) -> list[tuple[OpenMemory, str]]:
     """Return every memory and agent with items in it: of one agent, or of all."""
     if agent is not None:
-        return [(each, agent) for each in await places(context, agent, memory)]
+        return [(each, agent) for each in await memories_of(context, agent, memory)]
     return [(each, name) for each in named_memories(context, memory) for name in sorted(await each.store.agents())]
 
 
@@ -169,7 +169,7 @@ def items_of(memory: OpenMemory, agent: str, user: str | None) -> AsyncIterator[
     return memory.store.scan(Scan(agent_id=agent, user_id=user))
 
 
-async def _has(memory: OpenMemory, agent: str, user: str) -> bool:
+async def _has_items(memory: OpenMemory, agent: str, user: str) -> bool:
     async for _ in items_of(memory, agent, user):
         return True
     return False

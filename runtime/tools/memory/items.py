@@ -22,9 +22,9 @@ from runtime.tools.cursor import read_cursor, write_cursor
 from runtime.tools.memory import parameters as param
 from runtime.tools.memory.access import (
     asked_user,
+    memories_of,
     moment,
     named_memories,
-    places,
     subject_filter,
     user_filter,
     visible_location,
@@ -68,12 +68,12 @@ async def memory_list(
         until=moment(context, until, "until"),
         subject=subject_filter(context, subject),
     )
-    memories = named_memories(context, memory) if agent is None else await places(context, agent, memory)
-    last = None if cursor is None else _last(*read_cursor(cursor, int, str, str))
+    memories = named_memories(context, memory) if agent is None else await memories_of(context, agent, memory)
+    last = None if cursor is None else _last_position(*read_cursor(cursor, int, str, str))
     found: list[tuple[Item, OpenMemory]] = []
     for each in memories:
         # One more than the limit shows if there is another page.
-        before = None if last is None else _before(each, *last)
+        before = None if last is None else _position_in(each, *last)
         found += [(item, each) for item in await newest(each, wanted, limit + 1, before=before)]
     found.sort(key=lambda row: (position_of(row[0]), row[1].name), reverse=True)
     page = found[:limit]
@@ -118,12 +118,12 @@ async def memory_edit(
     Secrets in the new text are redacted. In a Markdown memory the id depends on the text, so the result has a new one;
     in a collection it stays. Records cannot be changed.
     """
-    item, where = await _to_change(context, memory_id, agent, memory, "edit")
+    item, where = await _changeable_item(context, memory_id, agent, memory, "edit")
     await forget_copies_of(context.database, [item])
     try:
         edited = await where.edit(item.memory_id, text, item.agent_id)
     except NoSuchItem:
-        raise _none(memory_id) from None
+        raise _not_found(memory_id) from None
     (listed,) = await _listed_items([(edited, where)])
     return EditedItem(item=listed, previous_id=item.memory_id)
 
@@ -133,16 +133,16 @@ async def memory_forget(
     context: Context, memory_id: param.MemoryId, memory: param.MemoryOfId = None, agent: param.AnyAgent = None
 ) -> ForgottenItem:
     """Delete one item permanently. Records cannot be deleted."""
-    item, where = await _to_change(context, memory_id, agent, memory, "delete")
+    item, where = await _changeable_item(context, memory_id, agent, memory, "delete")
     await forget_copies_of(context.database, [item])
     try:
         await where.forget(item.memory_id, item.agent_id)
     except NoSuchItem:
-        raise _none(memory_id) from None
+        raise _not_found(memory_id) from None
     return ForgottenItem(memory_id=item.memory_id, agent=item.agent_id, memory=where.name)
 
 
-async def _to_change(
+async def _changeable_item(
     context: Context, memory_id: str, agent: str | None, memory: str | None, capability: Capability
 ) -> tuple[Item, OpenMemory]:
     """Return the only item with this id, in a store with the capability. Raises NotFound, Conflict, Unsupported."""
@@ -171,7 +171,7 @@ async def _matches(
     for each in named_memories(context, memory):
         found += [(item, each) for item in await newest(each, wanted, 2, prefix=begins)]
     if not found:
-        raise _none(begins)
+        raise _not_found(begins)
     if len({item.memory_id for item, _ in found}) > 1:
         raise UsageError(f"several ids begin with {begins}", hint="give a longer one: `symbi memory list` shows ids")
     return found
@@ -196,7 +196,7 @@ def _listed_item(item: Item, where: OpenMemory, validity: Validity) -> ListedIte
     )
 
 
-def _none(memory_id: str) -> NotFound:
+def _not_found(memory_id: str) -> NotFound:
     which = "the id" if len(memory_id) == WHOLE_ID else "an id that begins with"
     return NotFound(f"there is no item with {which} {memory_id}", hint="an edit of its text gives an item a new id")
 
@@ -205,7 +205,7 @@ def _cursor(item: Item, where: OpenMemory) -> str:
     return write_cursor((item.timestamp - _FIRST) // _TICK, item.memory_id, where.name)
 
 
-def _last(ticks: Any, memory_id: Any, memory: Any) -> tuple[Position, str]:
+def _last_position(ticks: Any, memory_id: Any, memory: Any) -> tuple[Position, str]:
     """Return the position and the memory of the last item that was listed."""
     try:
         return Position(_FIRST + ticks * _TICK, memory_id), memory
@@ -213,7 +213,7 @@ def _last(ticks: Any, memory_id: Any, memory: Any) -> tuple[Position, str]:
         raise UsageError("the cursor is not from a previous answer", hint="start without a cursor") from None
 
 
-def _before(memory: OpenMemory, last: Position, of: str) -> Position:
+def _position_in(memory: OpenMemory, last: Position, of: str) -> Position:
     """Return the position after which the list of a memory continues, if the last item is one of the memory `of`.
 
     Several memories may have an item at the same position; the greatest name comes first."""

@@ -16,8 +16,8 @@ from runtime.tools.memory import parameters as param
 from runtime.tools.memory.access import (
     asked_user,
     kept_item,
+    memories_of,
     moment,
-    places,
     sees_all,
     subject_filter,
     user_filter,
@@ -71,7 +71,7 @@ async def memory_search(
     asked = Question(text=query, now=now, limit=limit, wanted=wanted, threshold=score_threshold or 0.0)
     hits: list[tuple[float, OpenMemory, FoundHit]] = []
     notes: dict[str, None] = {}
-    for each in await places(context, agent, memory):
+    for each in await memories_of(context, agent, memory):
         found = await each.search(asked, context.progress, owner=context.call_owner)
         # Scores of different memories are not comparable. Each memory's hits keep their order; its first hit is sorted
         # by the highest of its relevances, its second by the next one.

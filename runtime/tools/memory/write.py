@@ -12,7 +12,7 @@ from runtime.memory.open_memory import OpenMemory
 from runtime.memory.records.gates import GateOpen
 from runtime.tools.context import Context
 from runtime.tools.memory import parameters as param
-from runtime.tools.memory.access import asked_user, home, kept_item, own_subject, sees_all, with_origin
+from runtime.tools.memory.access import asked_user, home_memory, kept_item, own_subject, sees_all, with_origin
 from runtime.tools.memory.results import WrittenItem
 from runtime.tools.tool import LARGEST_ITEMS, tool
 
@@ -53,7 +53,7 @@ async def memory_write(
         raise UsageError("the text is empty", hint="there is nothing to store")
     if source_uri is not None and source_uri.startswith(RESERVED):
         raise UsageError(f"source_uri: values that begin with {RESERVED} are reserved for the daemon")
-    where = await home(context, agent, memory)
+    where = await home_memory(context, agent, memory)
     kind, more = param.TYPES[type]
     # In a collection every item written by hand belongs to a project.
     of_none = None if where.collection is None else PROJECT
@@ -83,7 +83,7 @@ async def memory_write(
     )
     if gates and "gates" not in where.store.capabilities:
         raise UsageError(f"the memory {where.name} has no gates", hint=f"leave out {', '.join(sorted(gates))}")
-    may_show(context, where, sources)
+    check_sources(context, where, sources)
     if dry_run:
         try:
             (record,), refused = await where.store.preview([item], gates=gates), None
@@ -98,7 +98,7 @@ async def memory_write(
     return WrittenItem(outcome="stored", memory=where.name, item=kept_item(written[0], where), record=None)
 
 
-def may_show(context: Context, where: OpenMemory, sources: Sequence[str]) -> None:
+def check_sources(context: Context, where: OpenMemory, sources: Sequence[str]) -> None:
     """Raise UsageError for a source that would make a gate check for files on this machine, and so reveal which
     exist."""
     named = [source for source in sources if source.startswith("/")]

@@ -31,11 +31,11 @@ def model_names(names: Iterable[str]) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for name in sorted(set(names), key=lambda each: (_FORM.fullmatch(each) is None, each)):
-        found[_free(name, found)] = name
+        found[_free_name(name, found)] = name
     return found
 
 
-def _free(name: str, taken: Collection[str]) -> str:
+def _free_name(name: str, taken: Collection[str]) -> str:
     wanted = model_name(name)
     if wanted not in taken:
         return wanted

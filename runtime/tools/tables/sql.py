@@ -39,7 +39,7 @@ Query = Annotated[
 ]
 
 
-def _fitting(values: Any) -> Any:
+def _check_values(values: Any) -> Any:
     """Return the values. Raises ValueError: the union below would name its own kinds for each of them."""
     if not isinstance(values, list | dict | None):
         raise ValueError("it is a list for ?, or an object for :name")
@@ -54,7 +54,7 @@ Values = Annotated[
     Annotated[list[JsonValue], Field(max_length=MOST_VALUES)]
     | Annotated[dict[str, JsonValue], Field(max_length=MOST_VALUES)]
     | None,
-    BeforeValidator(_fitting),
+    BeforeValidator(_check_values),
     Field(
         description='Values: a list for `?`, an object for `:name`. A blob is `{"base64": "…"}`.',
         examples=[[20], {"least": 20}],

@@ -192,10 +192,10 @@ class BulkResults(Result):
 
 def kept_task(task: stored.Task, now: int) -> KeptTask:
     """Return a task as tools show it at `now` (Unix milliseconds)."""
-    return KeptTask.of(task, **_others(task, now))
+    return KeptTask.of(task, **_renamed_fields(task, now))
 
 
-def _others(task: stored.Task, now: int) -> dict[str, Any]:
+def _renamed_fields(task: stored.Task, now: int) -> dict[str, Any]:
     """Return the fields of a result that a task has under no name or another one."""
     return {"task_id": task.id, "due_date": due_text(task.due), "overdue": task.is_overdue(now)}
 
@@ -206,7 +206,7 @@ def with_history(task: stored.Task, history: Sequence[stored.TaskChange], now: i
         HistoryEntry.of(change, at=change.created_at, changes=[each._asdict() for each in change.changes])
         for change in history
     ]
-    return TaskWithHistory.of(task, **_others(task, now), history=entries)
+    return TaskWithHistory.of(task, **_renamed_fields(task, now), history=entries)
 
 
 @tool("read", example={"status": "pending", "tags": ["work"], "limit": 20})

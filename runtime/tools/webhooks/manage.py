@@ -184,7 +184,7 @@ async def webhook_create(
     notes = [] if listens else ["no daemon runs here to answer at the URL: `symbi up` starts one"]
     if secret is not None and not shown:
         notes.append(f"`symbi webhook secret {made.id}` shows a person the secret, once")
-    return NewWebhook.of(made, **_others(made, context), secret=secret, notes=notes)
+    return NewWebhook.of(made, **_renamed_fields(made, context), secret=secret, notes=notes)
 
 
 @tool("read", example={"limit": 20})
@@ -201,7 +201,7 @@ async def webhook_list(context: Context, limit: Limit = 50, cursor: Cursor = Non
 @tool("read", example={"webhook_id": EXAMPLE_ID})
 async def webhook_get(context: Context, webhook_id: WebhookId) -> Webhook:
     """Show one of your webhooks without its secret; with `admin`, one of any user."""
-    return _webhook(await _mine(context, webhook_id), context)
+    return _webhook(await _own_webhook(context, webhook_id), context)
 
 
 @tool("write", idempotent=True, example={"webhook_id": EXAMPLE_ID, "is_active": False})
@@ -251,7 +251,7 @@ async def webhook_get_audit_log(
     context: Context, webhook_id: WebhookId, limit: Limit = 50, cursor: Cursor = None
 ) -> AuditPage:
     """List the requests to a webhook, accepted and refused, newest first."""
-    webhook = await _mine(context, webhook_id)
+    webhook = await _own_webhook(context, webhook_id)
     before = None if cursor is None else str(read_cursor(cursor, str)[0])
     if context.daemon.audit is not None:
         # Requests that arrived a moment ago are included.
@@ -264,7 +264,7 @@ async def webhook_get_audit_log(
     )
 
 
-async def _mine(context: Context, webhook_id: str) -> DynamicWebhook:
+async def _own_webhook(context: Context, webhook_id: str) -> DynamicWebhook:
     """Return the caller's webhook, or with the scope `admin` that of any user. Raises NotFound for another user's
     webhook as for a missing one."""
     found = await context.webhooks.get(user_filter(context, None), webhook_id)
@@ -291,10 +291,10 @@ async def _record_change(context: Context, done: str, webhook_id: str, *, there:
 
 
 def _webhook(webhook: DynamicWebhook, context: Context) -> Webhook:
-    return Webhook.of(webhook, **_others(webhook, context))
+    return Webhook.of(webhook, **_renamed_fields(webhook, context))
 
 
-def _others(webhook: DynamicWebhook, context: Context) -> dict[str, Any]:
+def _renamed_fields(webhook: DynamicWebhook, context: Context) -> dict[str, Any]:
     """Return the fields of a result that a webhook has under no name or another one."""
     until = webhook.previous_until
     return {

@@ -226,7 +226,7 @@ async def test_of_a_removed_user_another_daemon_makes_nothing_again(
         login = await Logins(opened.database, opened.storage).find(opened.eve)
         assert login is not None
         with pytest.raises(NotFound):  # claimed before the user was removed
-            await other.tables._roles.make(login, opened.eve, lambda: other.tables._logins.holds(opened.eve, name))
+            await other.tables._roles.make(login, opened.eve, lambda: other.tables._logins.has_login(opened.eve, name))
     assert await fetch(place.server, "SELECT 1 FROM pg_namespace WHERE nspname = $1", name) == []
     assert await fetch(place.server, "SELECT 1 FROM pg_roles WHERE rolname = $1", name) == []
 

@@ -10,7 +10,7 @@ from typing import Any
 import apsw
 import pytest
 
-from runtime.tables.sqlite.connection import SealedConnection, Unknown
+from runtime.tables.sqlite.connection import CommitUnknown, SealedConnection
 from runtime.tables.sqlite.messages import Limits, ReadPage, Run
 from runtime.tables.sqlite.statement import Refusal
 from runtime.tables.sqlite.user_file import UserFile
@@ -237,7 +237,7 @@ def test_a_commit_that_the_disk_failed_is_neither_made_nor_unmade(
         return own(self, text, *values)
 
     monkeypatch.setattr(SealedConnection, "own", failing)
-    with pytest.raises(Unknown):
+    with pytest.raises(CommitUnknown):
         file.run("INSERT INTO orders (item) VALUES ('x')")
 
 
