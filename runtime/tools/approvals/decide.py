@@ -19,7 +19,7 @@ from runtime.threads.approvals.store import Approvals
 from runtime.tools.agent.access import absence, check_agent
 from runtime.tools.agent.types import User
 from runtime.tools.context import Context
-from runtime.tools.memory.access import asked_user, sees_all
+from runtime.tools.memory.access import asked_user, user_filter
 from runtime.tools.patterns import AGENT, EXAMPLE_ID
 from runtime.tools.result import Result, UnixTime
 from runtime.tools.tool import tool
@@ -184,7 +184,7 @@ async def standing_approval_list(context: Context, agent: AgentFilter = None, us
 @tool("write", example={"standing_id": EXAMPLE_ID})
 async def standing_approval_revoke(context: Context, standing_id: StandingId) -> ToolApproval:
     """Revoke a standing approval: the next call of the tool waits for approval again."""
-    revoked = await _approvals(context).standing.revoke(standing_id, _whose(context))
+    revoked = await _approvals(context).standing.revoke(standing_id, user_filter(context, None))
     return _tool_approval(revoked, await users.names(context.database))
 
 
@@ -200,18 +200,13 @@ async def _decide(
 
 
 async def _find(context: Context, approval_id: str) -> Approval:
-    return await _approvals(context).find(approval_id, _whose(context))
+    return await _approvals(context).find(approval_id, user_filter(context, None))
 
 
 def _hindrance(context: Context, approval: Approval) -> str | None:
     """Return why a call could not run if it were approved now. Its run would end without it."""
     waits = approval.state_at(milliseconds(context.clock)) == AWAITING
     return absence(context, approval.agent) if waits else None
-
-
-def _whose(context: Context) -> str | None:
-    """Return the user whose approvals the caller decides about; None: those of all users."""
-    return None if sees_all(context) else context.caller.user_id
 
 
 def _approvals(context: Context) -> Approvals:
