@@ -6,7 +6,7 @@ import json
 from contextlib import suppress
 from typing import Annotated, Any, Final
 
-from pydantic import BeforeValidator, PlainSerializer, SerializationInfo
+from pydantic import AfterValidator, BeforeValidator, PlainSerializer, SerializationInfo
 
 from runtime.memory.item import well_formed
 
@@ -41,5 +41,14 @@ def as_list(value: Any) -> Any:
     return [value]
 
 
+def _check_not_blank(text: str) -> str:
+    if not text.strip():
+        raise ValueError("it is blank")
+    return text
+
+
+NOT_BLANK: Final = AfterValidator(_check_not_blank)
+UNIQUE: Final = AfterValidator(lambda values: list(dict.fromkeys(values)))
+"""A list in which each value is once, in the order of the first ones."""
 ONE_OR_MORE: Final = BeforeValidator(as_list)
 """A list of texts, for which a single one is accepted too."""

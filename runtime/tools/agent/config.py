@@ -31,7 +31,7 @@ from runtime.tools.agent.types import AgentOrMain, User
 from runtime.tools.context import Context
 from runtime.tools.failure import wrong
 from runtime.tools.memory.access import asked_user
-from runtime.tools.patterns import AGENT
+from runtime.tools.patterns import AGENT, NOT_BLANK
 from runtime.tools.result import Result
 from runtime.tools.tool import LARGEST_ITEMS, tool
 
@@ -39,12 +39,6 @@ _PREFERENCES = 100
 """Maximum number of preferences."""
 _LONGEST_PREFERENCE = 2000
 """Maximum characters of a preference."""
-
-
-def _not_blank(text: str) -> str:
-    if not text.strip():
-        raise ValueError("it is blank")
-    return text
 
 
 def _plain_value(value: Any, read: ValidatorFunctionWrapHandler) -> Any:
@@ -82,7 +76,7 @@ Threshold = Annotated[
     Field(description="Share of the context that may be used before older parts are summarized.", examples=[0.8]),
 ]
 SystemPrompt = Annotated[
-    Annotated[str, Field(max_length=100_000), AfterValidator(_not_blank)] | None,
+    Annotated[str, Field(max_length=100_000), NOT_BLANK] | None,
     Field(
         description="The instruction for every run, in place of the program's.", examples=["You are a patient tutor."]
     ),

@@ -15,7 +15,7 @@ from runtime.tools.archival.archive import Archive, archive_of
 from runtime.tools.context import Context
 from runtime.tools.memory.results import ForgottenItem
 from runtime.tools.memory.search import shown_notes
-from runtime.tools.patterns import EXAMPLE_ID, ONE_OR_MORE, UUID
+from runtime.tools.patterns import EXAMPLE_ID, NOT_BLANK, ONE_OR_MORE, UNIQUE, UUID
 from runtime.tools.result import Result
 from runtime.tools.tool import LARGEST_ITEMS, tool
 
@@ -27,18 +27,8 @@ def _tag(value: str) -> str:
     return tag_form(value.strip().lower())
 
 
-def _unique(tags: list[str]) -> list[str]:
-    return list(dict.fromkeys(tags))
-
-
-def _not_blank(value: str) -> str:
-    if not value.strip():
-        raise ValueError("it is blank")
-    return value
-
-
 _Tag = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_tag)]
-_TagList = Annotated[list[_Tag], Field(max_length=100), AfterValidator(_unique), ONE_OR_MORE]
+_TagList = Annotated[list[_Tag], Field(max_length=100), UNIQUE, ONE_OR_MORE]
 
 Subject = Annotated[
     Annotated[str, Field(min_length=1, max_length=2000)] | None,
@@ -47,16 +37,14 @@ Subject = Annotated[
         "the items without a subject."
     ),
 ]
-Content = Annotated[
-    str, Field(description="A statement that is understood without context."), AfterValidator(_not_blank)
-]
+Content = Annotated[str, Field(description="A statement that is understood without context."), NOT_BLANK]
 Tags = Annotated[_TagList, Field(description="In lower case.", examples=[["travel"]])]
 NewTags = Annotated[_TagList | None, Field(description="Default: those of the older item.")]
 AnyTag = Annotated[_TagList, Field(description="Only items with one of these tags.")]
 Query = Annotated[
     str,
     Field(max_length=2000, description="What to look for.", examples=["where does the user live"]),
-    AfterValidator(_not_blank),
+    NOT_BLANK,
 ]
 Limit = Annotated[int, Field(ge=1, le=100, description="Maximum number of results.")]
 OldId = Annotated[str, Field(pattern=UUID, description="Its `memory_id`.")]

@@ -33,7 +33,7 @@ from runtime.tools.context import Context
 from runtime.tools.failure import wrong
 from runtime.tools.memory.access import data_subject, own_subject
 from runtime.tools.memory.parameters import OwnSubject, WantedSubject
-from runtime.tools.patterns import EXAMPLE_ID, ONE_OR_MORE, UUID
+from runtime.tools.patterns import EXAMPLE_ID, ONE_OR_MORE, UNIQUE, UUID
 from runtime.tools.result import Result, UnixTime
 from runtime.tools.tool import tool
 
@@ -55,10 +55,6 @@ def _tag(value: str) -> str:
     return tag
 
 
-def _unique(values: list[str]) -> list[str]:
-    return list(dict.fromkeys(values))
-
-
 def _not_blank(value: str) -> str:
     if all(category(each) in _INVISIBLE for each in value):
         raise ValueError("it is blank")
@@ -67,14 +63,14 @@ def _not_blank(value: str) -> str:
 
 _Id = Annotated[str, Field(pattern=UUID)]
 _Tag = Annotated[str, Field(min_length=1, max_length=LONGEST_TAG), AfterValidator(_tag)]
-_TagList = Annotated[list[_Tag], Field(max_length=MOST_TAGS), AfterValidator(_unique), ONE_OR_MORE]
+_TagList = Annotated[list[_Tag], Field(max_length=MOST_TAGS), UNIQUE, ONE_OR_MORE]
 _Title = Annotated[str, Field(min_length=1, max_length=LONGEST_TITLE), AfterValidator(_not_blank)]
 _DueDate = Annotated[str, Field(min_length=1, max_length=100)]
 _Cleared = Literal["due_date", "description"]
 
 TaskId = Annotated[str, Field(pattern=UUID, description="The task's id.")]
 TaskIds = Annotated[
-    Annotated[list[_Id], AfterValidator(_unique)],
+    Annotated[list[_Id], UNIQUE],
     Field(min_length=1, max_length=MOST_BULK, description="The ids of the tasks."),
 ]
 Title = Annotated[_Title, Field(description="What is to be done, in one line.")]
