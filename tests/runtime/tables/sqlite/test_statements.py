@@ -229,14 +229,14 @@ def test_a_file_that_another_process_is_about_to_close_is_waited_for(file: OpenF
 def test_a_commit_that_the_disk_failed_is_neither_made_nor_unmade(
     file: OpenFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = SealedConnection.own
+    run_trusted = SealedConnection.run_trusted
 
     def failing(self: SealedConnection, text: str, *values: Any) -> Any:
         if text == "COMMIT":
             raise apsw.IOError
-        return own(self, text, *values)
+        return run_trusted(self, text, *values)
 
-    monkeypatch.setattr(SealedConnection, "own", failing)
+    monkeypatch.setattr(SealedConnection, "run_trusted", failing)
     with pytest.raises(CommitUnknown):
         file.run("INSERT INTO orders (item) VALUES ('x')")
 
