@@ -34,7 +34,7 @@ _KINDS: Final[Mapping[str, type | tuple[type, ...]]] = {
     **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"), int),
     "type": (str, list),
 }
-_TYPES: Final = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
+_TYPES: Final = ("array", "boolean", "integer", "null", "number", "object", "string")
 _NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 # Controls, marks of direction, invisible characters: what a person does not see must not reach a model.
 _UNSEEN: Final = frozenset({"Cc", "Cf", "Co", "Cs", "Cn"})
@@ -183,7 +183,7 @@ class _Reader:
             found = _merged(found, self.part(one, inside, depth + 1))
         kinds = found.get("type")
         if isinstance(kinds, list):
-            found |= _alternatives(found, [{"type": each} for each in kinds if _has_its_kind("type", each)])
+            found |= _alternatives(found, [{"type": each} for each in kinds if each in _TYPES])
         if "oneOf" in part:
             choices = [self.part(each, inside, depth + 1) for each in _list(part["oneOf"])]
             found.setdefault("anyOf", choices)

@@ -127,7 +127,7 @@ def test_keywords_of_another_type_and_what_is_not_seen_reach_no_model() -> None:
     parts = {
         "a": {"type": "number", "minimum": evil, "maximum": 9, "exclusiveMinimum": True},
         "b": {"type": evil, "description": ["x"], "minLength": evil, "default": True},
-        "c": {"type": ["string", evil], "enum": ["fast", f"\u202e\U000e0041{evil}"]},
+        "c": {"type": ["string", evil, [evil]], "enum": ["fast", f"\u202e\U000e0041{evil}"]},
     }
     found = definition_of("add", "Adds.", {"type": "object", "properties": parts}).schema["properties"]
     assert found == {
