@@ -190,13 +190,10 @@ class _Move:
                 await self._copy_part(part)
                 done[part.name] = part.revision
             self._context.progress(f"copying {self._agent}", len(changed), len(changed))
-        if not self._dry_run and not self._parts:
-            await self._create_target()
-
-    async def _create_target(self) -> None:
-        """Create the collection even if it has no items."""
-        if self._goal.collection is not None:
-            await self._goal.collection.create(self.into, self._context.caller.user_id)
+        collection = self._goal.collection
+        if collection is not None and not self._dry_run and not self._parts:
+            # It exists even without items.
+            await collection.create(self.into, self._context.caller.user_id)
 
     async def _copy_part(self, part: Part) -> None:
         read = [item for item, _ in await self._origin.store.read(part)]
@@ -226,7 +223,7 @@ class _Move:
         return [redacted_item(item) for item in moved]
 
     async def _digests(self, items: Sequence[Item]) -> dict[str, bytes]:
-        """Return which of these ids the other memory has, of any user."""
+        """Return the digests of these items that the other memory has, of any user, by id."""
         if not items:
             return {}
         wanted = Scan(memory_ids=frozenset(item.memory_id for item in items))
