@@ -1,4 +1,4 @@
-"""What a running daemon offers to tools and operations."""
+"""Hooks of a running daemon for tools and operations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _is_not_stopping() -> bool:
 
 @dataclass(slots=True)
 class DaemonHooks:
-    """What a daemon adds to an open root; a command has none of it."""
+    """Hooks that a daemon adds to an open root; a command has none."""
 
     audit: Audit | None = None
     """Records requests that the daemon does not accept."""
