@@ -47,7 +47,7 @@ def at_any_commit() -> None:
 
 def _count_group_commits() -> None:
     store: Callable[..., Any] = vars(group_commit)["_store"]
-    stored = GroupCommit.stored
+    finish = GroupCommit.finish
 
     def before(connection: Any, group: Sequence[Any]) -> Any:
         answers = store(connection, group)
@@ -58,9 +58,9 @@ def _count_group_commits() -> None:
     def after(self: GroupCommit, transaction: Any, answers: Sequence[Any]) -> None:
         if not _is_idle(transaction.group, answers):
             _pass()
-        stored(self, transaction, answers)
+        finish(self, transaction, answers)
 
-    for where, name, value in ((group_commit, "_store", before), (GroupCommit, "stored", after)):
+    for where, name, value in ((group_commit, "_store", before), (GroupCommit, "finish", after)):
         setattr(where, name, value)
 
 
