@@ -27,7 +27,7 @@ from runtime.api.admin.protocol import (
 from runtime.cli.terminal.option_errors import error_of
 from runtime.cli.terminal.progress import no_progress
 from runtime.cli.terminal.screen import echo
-from runtime.daemon.process.root import DAEMON_FILE, Root, RootInUse, locate, named, own
+from runtime.daemon.process.root import DAEMON_FILE, Root, RootInUse, locate, named_folder, own
 from runtime.errors import SymbiontError, UsageError
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def find_root(explicit: Path | None, *, adopt: bool = False) -> Root:
     """Return the root of the command; `adopt`: see `locate`. Raises UsageError with instructions if there is none."""
     root = locate(Path.cwd(), os.environ, explicit, adopt=adopt)
     if root is None:
-        asked = named(os.environ, explicit)
+        asked = named_folder(os.environ, explicit)
         hint = "start one with `symbi up`, or name it with --root"
         if asked is not None:
             hint = f"`symbi up --root {asked}` makes one there, and so does `symbi mcp --root {asked}`"

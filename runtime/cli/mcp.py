@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from runtime.cli.terminal.output import root_option
-from runtime.daemon.process.root import Root, locate, make, named
+from runtime.daemon.process.root import Root, locate, make, named_folder
 from runtime.errors import UsageError
 from runtime.tool_groups import ToolChoice
 
@@ -60,7 +60,7 @@ def mcp(paths: tuple[Path, ...], tools: str | None, output_schemas: bool, root: 
 
 def _root(explicit: Path | None) -> Root:
     """Return the named root, which is created if necessary, or the one found. Raises UsageError."""
-    folder = named(os.environ, explicit)
+    folder = named_folder(os.environ, explicit)
     if folder is None:
         root = locate(Path.cwd(), os.environ)
         if root is None:

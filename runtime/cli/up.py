@@ -74,7 +74,7 @@ def up(paths: tuple[Path, ...], root: Path | None, **flags: str | bool | None) -
 
     from runtime.daemon import server
     from runtime.daemon.process import log_setup
-    from runtime.daemon.process.root import is_new, make, named
+    from runtime.daemon.process.root import is_new, make, named_folder
     from runtime.daemon.process.settings import ProcessSettings
 
     settings = ProcessSettings.read(flags)
@@ -87,7 +87,7 @@ def up(paths: tuple[Path, ...], root: Path | None, **flags: str | bool | None) -
         new = is_new(here, os.environ, root)
         if new:
             _require_programs(given)
-            _check_settings(settings, named(os.environ, root) or here)
+            _check_settings(settings, named_folder(os.environ, root) or here)
         status = uvloop.run(
             server.serve(
                 lambda: make(here, os.environ, root, adopt=True),

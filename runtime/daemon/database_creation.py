@@ -24,10 +24,10 @@ def create_database(root: Root) -> CreatedDatabase:
     settings = ProcessSettings.read({})
     refuse_another_database(root, settings)
     with own(root, seconds=0):
-        return asyncio.run(_created(root, settings))
+        return asyncio.run(_create(root, settings))
 
 
-async def _created(root: Root, settings: ProcessSettings) -> CreatedDatabase:
+async def _create(root: Root, settings: ProcessSettings) -> CreatedDatabase:
     database = await open_database(root, settings, replaces=True)
     try:
         record = {**root.read(PROGRAM_FILE), "database": database.shown, "database_id": database.id}

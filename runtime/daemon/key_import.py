@@ -43,8 +43,8 @@ def import_keys(root: Root, file: Path) -> export.ImportCounts:
             key = master_key.load(root, settings.master_key, os.environ)
             store = PostgresKeys(location) if location.path is None else SqliteKeys(keys_file(location.path))
             try:
-                removed = _removed(location, store, content)
-                return export.restore(store, content, key, milliseconds(SYSTEM), removed)
+                absent = _absent_holders(location, store, content)
+                return export.restore(store, content, key, milliseconds(SYSTEM), absent)
             finally:
                 store.close()
         except UsageError:
@@ -53,7 +53,7 @@ def import_keys(root: Root, file: Path) -> export.ImportCounts:
             raise opening_error(error, location) or error from None
 
 
-def _removed(location: DatabaseLocation, store: KeyStore, content: Mapping[str, Any]) -> dict[str, str | None]:
+def _absent_holders(location: DatabaseLocation, store: KeyStore, content: Mapping[str, Any]) -> dict[str, str | None]:
     """Return the holders of keys who are no users of the data, see `export.restore`. Raises UsageError if the data
     belongs to other keys."""
 

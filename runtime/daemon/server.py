@@ -29,11 +29,11 @@ from runtime.daemon.listeners.operators import admin, operators
 from runtime.daemon.listeners.sockets import (
     AdminSocket,
     Runner,
+    address_of,
     bind,
     is_loopback,
     listen,
     listen_public,
-    shown,
 )
 from runtime.daemon.process.open_files import room_for, room_for_operators
 from runtime.daemon.process.root import PROVEN_FILE, Root, is_owned, own
@@ -128,7 +128,7 @@ async def serve(
     # visit few objects.
     gc.set_threshold(*LOOKS_FOR_CYCLES)
     with ExitStack() as stack:
-        root = None if is_new else _owned(find, stack)
+        root = None if is_new else _own_root(find, stack)
         # The ports are bound before the state is opened: they are the most likely problem, and nothing has been changed
         # yet.
         public = stack.enter_context(bind("--listen", settings.listen))
@@ -138,7 +138,7 @@ async def serve(
             if compiled.program is None:
                 refuse(compiled)
                 return 2
-            root = _owned(find, stack)
+            root = _own_root(find, stack)
         async with App.open(root, settings) as app:
             compiled = await app.start(paths)
             if not app.generation.number:
@@ -154,7 +154,7 @@ async def serve(
     return 0 if stopped_well else 1
 
 
-def _owned(find: Callable[[], Root], stack: ExitStack) -> Root:
+def _own_root(find: Callable[[], Root], stack: ExitStack) -> Root:
     root = find()
     stack.enter_context(own(root))
     return root
@@ -270,7 +270,7 @@ class Daemon:
             await stack.enter_async_context(listen_public(hooks, public, drain=drain))
             commands = AdminSocket(app.state.root, web.AppRunner(for_commands, **_COMMANDS), os.environ)
             await stack.enter_async_context(commands)
-            app.daemon.addresses = {"public": shown(public), "admin": shown(private)}
+            app.daemon.addresses = {"public": address_of(public), "admin": address_of(private)}
             await commands.open(app.daemon.addresses)
             for reason in app.state.switches.reasons:
                 log.warning("switched_off", reason=reason)

@@ -54,10 +54,10 @@ async def keep(root: Root, paths: Sequence[Path], *, command: str, on_failure: O
             app.daemon.on_fatal = tasks.fail
             await _load(app, paths)
             try:
-                async with _served(app, command) as commands:
+                async with _serve_commands(app, command) as commands:
                     await _attend(app, tasks)
                     tasks.start("admin socket", commands.keep())
-                    tasks.start("end", _ended(tasks, on_failure))
+                    tasks.start("end", _wait_for_end(tasks, on_failure))
                     yield app
             finally:
                 await tasks.cancel()
@@ -74,7 +74,7 @@ async def _load(app: App, paths: Sequence[Path]) -> None:
 
 
 @asynccontextmanager
-async def _served(app: App, command: str) -> AsyncIterator[AdminSocket]:
+async def _serve_commands(app: App, command: str) -> AsyncIterator[AdminSocket]:
     """Serve other commands on the admin socket while inside, and record its address in the root."""
     runner = web.AppRunner(
         admin(app, lambda: False), access_log=None, shutdown_timeout=DRAIN_SECONDS, auto_decompress=False
@@ -86,7 +86,7 @@ async def _served(app: App, command: str) -> AsyncIterator[AdminSocket]:
 
 async def _attend(app: App, tasks: Supervisor) -> None:
     """Start the background tasks of a daemon for memories and secrets."""
-    await app.start_background(partial(_started, tasks))
+    await app.start_background(partial(_start_task, tasks))
     tasks.start("compaction", compact_on_schedule(app))
     tasks.start("removed users", Removal(app).run())
     tasks.start("keys", KeyUpkeep(app, tasks.fail).run())
@@ -98,7 +98,7 @@ async def _attend(app: App, tasks: Supervisor) -> None:
             tasks.start(f"secrets of {name}", backend.keep(app.state.secrets))
 
 
-def _started(tasks: Supervisor, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:
+def _start_task(tasks: Supervisor, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:
     """Start a task; None for the connection to an MCP server, whose tools only the runs of a daemon call."""
     if name.startswith("mcp server "):
         work.close()
@@ -106,7 +106,7 @@ def _started(tasks: Supervisor, name: str, work: Coroutine[Any, Any, None]) -> a
     return tasks.start(name, work)
 
 
-async def _ended(tasks: Supervisor, on_failure: OnEnd) -> None:
+async def _wait_for_end(tasks: Supervisor, on_failure: OnEnd) -> None:
     await tasks.wait()
     on_failure()
 

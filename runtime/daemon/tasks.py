@@ -71,10 +71,10 @@ def _secrets() -> Iterator[BackgroundTask]:
     """Return a row for each backend that keeps secrets up to date."""
     for name, backend in BACKENDS.items():
         if backend.keep is not None:
-            yield BackgroundTask(f"secrets of {name}", partial(_kept, backend))
+            yield BackgroundTask(f"secrets of {name}", partial(_keep_secrets, backend))
 
 
-def _kept(backend: SecretBackend, parts: DaemonParts) -> Work:
+def _keep_secrets(backend: SecretBackend, parts: DaemonParts) -> Work:
     assert backend.keep is not None
     return backend.keep(parts.app.state.secrets)
 

@@ -114,7 +114,7 @@ class Opening(NamedTuple):
         # Without a folder the index is in memory: making its file takes most of the time of an opening.
         searched = block.index is not None or block.embedding is not None
         opener = replace(self.opener, context=context, index_folder=self.opener.index_folder if searched else None)
-        program, whole = Program(memories={block.name: block}), [opener.environment.filled(block)]
+        program, whole = Program(memories={block.name: block}), [opener.environment.with_defaults(block)]
         services = opener.models.services(program, whole)
         resolution = await resolve(program, whole, Resolution(), context, services=services)
         return await opener.memory(block, program, resolution, self.held), resolution

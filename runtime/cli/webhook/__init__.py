@@ -24,7 +24,7 @@ from runtime.cli.webhook.post import print_post_result, send
 from runtime.cli.webhook.program_files import program_files
 from runtime.cli.webhook.providers import providers
 from runtime.cli.webhook.trigger import trigger
-from runtime.daemon.process.root import locate, named
+from runtime.daemon.process.root import locate, named_folder
 from runtime.errors import UsageError
 
 
@@ -85,7 +85,7 @@ _ROWS = Rows(
 
 
 def _list_webhooks(explicit_root: Path | None) -> dict[str, Any]:
-    if locate(Path.cwd(), os.environ, explicit_root) is None and named(os.environ, explicit_root) is None:
+    if locate(Path.cwd(), os.environ, explicit_root) is None and named_folder(os.environ, explicit_root) is None:
         with program_files(None, None) as files:
             if files.sources:
                 return {"webhooks": files.webhooks()}

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runtime.cli.client import call_daemon
-from runtime.daemon.process.root import DAEMON_FILE, PROGRAM_FILE, Root, locate, named
+from runtime.daemon.process.root import DAEMON_FILE, PROGRAM_FILE, Root, locate, named_folder
 from runtime.errors import SymbiontError, UsageError
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def program_files(explicit_root: Path | None, file: Path | None) -> Iterator[Pro
     the folder of `file`. Raises UsageError if a file cannot be read.
     """
     root = locate(Path.cwd(), os.environ, explicit_root)
-    if root is None and (missing := named(os.environ, explicit_root)) is not None:
+    if root is None and (missing := named_folder(os.environ, explicit_root)) is not None:
         raise UsageError(f"no root here: {missing} contains no .symbi folder")
     folder = root.folder if root else Path.cwd()
     recorded = root.read(PROGRAM_FILE).get("paths") if root else None

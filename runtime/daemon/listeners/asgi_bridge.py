@@ -26,7 +26,7 @@ _OURS: Final = frozenset({b"connection", b"transfer-encoding", b"server", b"date
 """Headers of the connection, which aiohttp sets."""
 
 
-async def bridged(
+async def bridge(
     application: Application, request: web.Request, body: bytes, more: Mapping[str, Any]
 ) -> web.StreamResponse:
     """Return the application's answer to `request`, whose body was read. `more`: added to its scope. Raises nothing,

@@ -18,7 +18,7 @@ from pydantic_core import from_json
 
 from runtime.api.rest.authentication import Authenticator
 from runtime.api.rest.problem import Problem, problem_of
-from runtime.daemon.listeners.asgi_bridge import bridged
+from runtime.daemon.listeners.asgi_bridge import bridge
 from runtime.daemon.listeners.request_places import RequestBody
 from runtime.daemon.program.app import App
 from runtime.errors import SymbiontError, UsageError
@@ -65,7 +65,7 @@ def add_mcp(application: web.Application, app: App, bearer: Authenticator) -> No
 
 
 class _Choice(NamedTuple):
-    """What a client chose in the URL."""
+    """The choice of a client in the URL."""
 
     tools: ToolChoice | None
     output_schemas: bool
@@ -102,7 +102,7 @@ class McpEndpoint:
     def __init__(self, app: App, bearer: Authenticator) -> None:
         self._app = app
         self._bearer = bearer
-        self._under_way: Counter[str] = Counter()
+        self._running_requests: Counter[str] = Counter()
         self._starting: asyncio.Future[StreamableHTTPSessionManager] | None = None
         self._running: asyncio.Task[None] | None = None
         self._stop = asyncio.Event()
@@ -120,9 +120,9 @@ class McpEndpoint:
             # The server never sends first, so there is no stream to open with GET.
             return _refusal(405, "only POST and DELETE are supported", Allow="POST, DELETE")
         token = caller.token_id or ""
-        if self._under_way.total() >= AT_A_TIME or self._under_way[token] >= AT_A_TIME_OF_ONE:
+        if self._running_requests.total() >= AT_A_TIME or self._running_requests[token] >= AT_A_TIME_OF_ONE:
             return _refusal(503, "too many requests are running", **{"Retry-After": "1"})
-        self._under_way[token] += 1
+        self._running_requests[token] += 1
         message = RequestBody(request, BODY_SECONDS)
         try:
             body = await message.read(LARGEST)
@@ -130,15 +130,15 @@ class McpEndpoint:
             large = len(body) > OFF_THE_LOOP
             if (what := await asyncio.to_thread(_excess, body) if large else _excess(body)) is not None:
                 return _refusal(400, f"the message is not accepted: {what}")
-            return await self._served(manager, request, body, caller, choice)
+            return await self._serve(manager, request, body, caller, choice)
         except Problem as problem:
             return _problem(problem)
         finally:
             message.release()
-            self._under_way[token] -= 1
-            self._under_way += Counter()  # drops counts of zero
+            self._running_requests[token] -= 1
+            self._running_requests += Counter()  # drops counts of zero
 
-    async def _served(
+    async def _serve(
         self,
         manager: StreamableHTTPSessionManager,
         request: web.Request,
@@ -147,11 +147,11 @@ class McpEndpoint:
         choice: _Choice,
     ) -> web.StreamResponse:
         user = {"user": _user(caller), _CALLER: caller, _CHOICE: choice}
-        async with self._watched(request, lambda: self._end_session(manager, request, user)):
-            return await bridged(manager.handle_request, request, body, user)
+        async with self._watch_token(request, lambda: self._end_session(manager, request, user)):
+            return await bridge(manager.handle_request, request, body, user)
 
     @asynccontextmanager
-    async def _watched(self, request: web.Request, end: Callable[[], Any]) -> AsyncIterator[None]:
+    async def _watch_token(self, request: web.Request, end: Callable[[], Any]) -> AsyncIterator[None]:
         """End the session and close the connection when the token becomes invalid."""
 
         async def watch() -> None:
@@ -185,13 +185,13 @@ class McpEndpoint:
         async def nothing() -> dict[str, Any]:
             return {"type": "http.request", "body": b"", "more_body": False}
 
-        async def unread(_message: Any) -> None:
+        async def discard(_message: Any) -> None:
             return
 
         headers = [(_SESSION.encode(), session.encode("latin-1", errors="replace"))]
         scope = {"type": "http", "method": "DELETE", "path": PATH, "headers": headers, "query_string": b"", **user}
         try:
-            await manager.handle_request(scope, nothing, unread)
+            await manager.handle_request(scope, nothing, discard)
         except Exception:
             log.exception("mcp_session_end_failed")
 
@@ -289,8 +289,8 @@ def _problem(problem: Problem) -> web.Response:
     return _refusal(problem.status, problem.detail, **dict(problem.headers))
 
 
-def _refusal(status: int, said: str, **headers: str) -> web.Response:
+def _refusal(status: int, message: str, **headers: str) -> web.Response:
     """Return an answer that belongs to no request, in the form of the SDK's own (JSON-RPC 2.0, section 5)."""
-    body = {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": said}}
+    body = {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": message}}
     more = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", **headers}
     return web.Response(status=status, text=json.dumps(body), content_type="application/json", headers=more)

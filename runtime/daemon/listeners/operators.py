@@ -24,7 +24,7 @@ from runtime.daemon.listeners.feed_endpoint import FeedEndpoint
 from runtime.daemon.listeners.mcp_endpoint import add_mcp
 from runtime.daemon.listeners.metrics_endpoint import MetricsEndpoint
 from runtime.daemon.listeners.origin_check import OriginCheck, problem_response
-from runtime.daemon.listeners.progress_stream import Events, streamed
+from runtime.daemon.listeners.progress_stream import Events, stream_answer
 from runtime.daemon.listeners.request_places import RequestPlaces
 from runtime.daemon.listeners.rest_endpoint import v1
 from runtime.daemon.program.app import App
@@ -102,7 +102,7 @@ def _health(
     """Return the application with the health and readiness paths. `bearer`: authenticates requests for details; None if
     everyone may read them. `largest`: maximum bytes of a request."""
     application = web.Application(client_max_size=largest)
-    application.on_response_prepare.append(_unnamed)
+    application.on_response_prepare.append(_remove_server_header)
     application.router.add_get("/healthz", _healthz)
     application.router.add_get("/readyz", _readyz(app, serving, bearer))
     return application
@@ -121,7 +121,7 @@ async def _as_problems(request: web.Request, handler: Handler) -> web.StreamResp
         return problem_response(Problem("method_not_allowed", f"here are {allowed}", headers=(("Allow", allowed),)))
 
 
-async def _unnamed(_request: web.Request, response: web.StreamResponse) -> None:
+async def _remove_server_header(_request: web.Request, response: web.StreamResponse) -> None:
     """Remove the header that names the server software (RFC 9110 section 10.2.4)."""
     response.headers.pop("Server", None)
 
@@ -212,7 +212,7 @@ def _operation(app: App) -> Callable[[web.Request], Any]:
                 caller = replace(caller, via="agent")
             if request.headers.get("Accept") == LINES:
                 events = Events()
-                return await streamed(request, partial(_run, app, caller, call, events.tell), tool, events)
+                return await stream_answer(request, partial(_run, app, caller, call, events.tell), tool, events)
             return web.json_response(await _run(app, caller, call, None))
         except web.HTTPRequestEntityTooLarge:
             answer = {"message": f"the request has more than {LARGEST_REQUEST:,} bytes", "hint": None, "exit_code": 2}

@@ -28,25 +28,25 @@ Operation = Callable[[Progress], Awaitable[dict[str, Any]]]
 
 
 class Events:
-    """What an operation tells while it runs, until it is sent."""
+    """Events of a running operation that wait to be sent."""
 
     def __init__(self) -> None:
         self.arrived = asyncio.Event()
-        self._kept: list[Event] = []
+        self._unsent: list[Event] = []
 
     def tell(self, event: Event) -> None:
         """Send an event soon. Returns at once."""
-        self._kept.append(event)
+        self._unsent.append(event)
         self.arrived.set()
 
     def take(self) -> list[Event]:
-        """Return what was told since the last call."""
-        taken, self._kept = self._kept, []
+        """Return the events since the last call."""
+        taken, self._unsent = self._unsent, []
         self.arrived.clear()
         return taken
 
 
-async def streamed(
+async def stream_answer(
     request: web.Request, operation: Operation, tool: Tool | None, events: Events | None = None
 ) -> web.StreamResponse:
     """Run the operation and send its answer. It is completed even if the client left, unless the request has the
@@ -100,7 +100,7 @@ async def _tell(
     loop = asyncio.get_running_loop()
     last = loop.time()
     cancelled = False
-    while not await _done(task, events):
+    while not await _wait_for_end(task, events):
         await _send(response, events)
         if news or loop.time() - last > BEAT_SECONDS:
             await _write(response, {"progress": news[-1]} if news else {})
@@ -114,7 +114,7 @@ async def _tell(
         await _write(response, {"progress": news[-1]})
 
 
-async def _done(task: asyncio.Future[Any], events: Events) -> bool:
+async def _wait_for_end(task: asyncio.Future[Any], events: Events) -> bool:
     """Wait for events or the end of the task, but not for long. True: the task has ended."""
     arrived = asyncio.ensure_future(events.arrived.wait())
     try:

@@ -77,8 +77,8 @@ def bind(flag: str, address: str) -> socket.socket:
     return listener
 
 
-def shown(listener: socket.socket) -> str:
-    """`HOST:PORT` as a client would write it; a wildcard is shown as the loopback address."""
+def address_of(listener: socket.socket) -> str:
+    """Return `HOST:PORT` as a client would write it; a wildcard is shown as the loopback address."""
     host, port = listener.getsockname()[:2]
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - compared, not bound
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -51,7 +51,7 @@ class ResourcePools:
     models: Pool[Model] = field(default_factory=Pool)
     servers: Pool[ServerConnection] = field(default_factory=Pool)
     calls: CallContext = field(default_factory=CallContext)
-    """What all calls of models and embeddings share."""
+    """The shared context of all calls of models and embeddings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class MemoryOpener:
     environment: Environment = field(default_factory=Environment)
     """Settings that blocks leave open."""
     switches: Switches = ALL_ON
-    filled: frozenset[str] = frozenset()
+    stores_with_items: frozenset[str] = frozenset()
     """The identities of the stores whose folders had items."""
 
     @property
@@ -75,39 +75,39 @@ class MemoryOpener:
         return ModelOpener(self.pools.models, self.pools.calls, self.environment, self.root)
 
     async def memory(
-        self, block: Memory, program: Program, resolution: Resolution, held: Lease, *, of_agents: bool = False
+        self, block: Memory, program: Program, resolution: Resolution, lease: Lease, *, of_agents: bool = False
     ) -> OpenMemory:
-        """Open the memory that `block` declares in `program`; its resources are added to `held`. A part that is
+        """Open the memory that `block` declares in `program`; its resources are added to `lease`. A part that is
         unavailable is disabled and added to the problems; the other parts work. Raises SymbiontError if the store
         cannot be opened. `of_agents`: an agent remembers in it."""
-        block = self.environment.filled(block)
-        options, _ = resolution.filled(block.store, "store")
-        store = await self._store(block, options, held)
+        block = self.environment.with_defaults(block)
+        options, _ = resolution.choice_options(block.store, "store")
+        store = await self._store(block, options, lease)
         stopped_by = (EMBEDDING,) if of_agents else ()
         folder = folder_of(block, self.root)
-        return await self._over(store, block, program, resolution, held, options, folder, stopped_by)
+        return await self._open_memory(store, block, program, resolution, lease, options, folder, stopped_by)
 
-    async def recall(self, program: Program, resolution: Resolution, held: Lease) -> OpenMemory | None:
+    async def recall(self, program: Program, resolution: Resolution, lease: Lease) -> OpenMemory | None:
         """Open the search of what was said in threads, with the default index and embedding; None if no agent of the
         program has a model. It is not a memory of the program."""
         if all(agent.model is None for agent in program.agents.values()):
             return None
         opened = RecallStore(self.context.database, self.context.clock, QUOTING)
-        return await self._over_rows(RECALL, opened, program, resolution, held, (AGENTS, EMBEDDING))
+        return await self._open_rows(RECALL, opened, program, resolution, lease, (AGENTS, EMBEDDING))
 
-    async def tasks(self, program: Program, resolution: Resolution, held: Lease) -> OpenMemory:
+    async def tasks(self, program: Program, resolution: Resolution, lease: Lease) -> OpenMemory:
         """Open the search of the tasks of users, with the default index and embedding. It is not a memory of the
         program."""
         opened = TaskItems(self.context.database, self.context.clock)
-        return await self._over_rows(TASKS, opened, program, resolution, held, ())
+        return await self._open_rows(TASKS, opened, program, resolution, lease, ())
 
-    async def _over_rows(
+    async def _open_rows(
         self,
         block: Memory,
         opened: Store,
         program: Program,
         resolution: Resolution,
-        held: Lease,
+        lease: Lease,
         stopped_by: tuple[str, ...],
     ) -> OpenMemory:
         """Open the memory of a store of rows that no program names."""
@@ -115,34 +115,34 @@ class MemoryOpener:
         async def opening() -> Store:
             return opened
 
-        store = await held.take(self.pools.stores, opened.identity, opening)
-        block = self.environment.filled(block)
-        return await self._over(store, block, program, resolution, held, {}, None, stopped_by)
+        store = await lease.take(self.pools.stores, opened.identity, opening)
+        block = self.environment.with_defaults(block)
+        return await self._open_memory(store, block, program, resolution, lease, {}, None, stopped_by)
 
-    async def _over(
+    async def _open_memory(
         self,
         store: Store,
         block: Memory,
         program: Program,
         resolution: Resolution,
-        held: Lease,
+        lease: Lease,
         options: Mapping[str, object],
         folder: Path | None,
         stopped_by: tuple[str, ...],
     ) -> OpenMemory:
         """Open the memory of an open store. `stopped_by`: the switches that stop its embedding."""
         clock = self.context.clock
-        index, (index_options, missing) = block.index, resolution.filled(block.index, "index")
+        index, (index_options, missing) = block.index, resolution.choice_options(block.index, "index")
         if missing:
             index, index_options = None, {}
-        indexer = await held.take(
+        indexer = await lease.take(
             self.pools.indexers,
             (store.identity, INDEX if index is None else index.name, option_key(index_options)),
             lambda: open_indexer(store, index, self.index_folder, clock, index_options, database=self.context.database),
         )
-        embedder, why = await self._embedder(block, resolution, held)
+        embedder, why = await self._embedder(block, resolution, lease)
         choice = block.summarize.model or DEFAULT_MODEL
-        model = await self.models.client(program, choice, resolution, held)
+        model = await self.models.client(program, choice, resolution, lease)
         return OpenMemory(
             block,
             indexer,
@@ -157,7 +157,7 @@ class MemoryOpener:
             not_embedded=self.switches.reason(*stopped_by),
         )
 
-    async def _store(self, block: Memory, options: Mapping[str, object], held: Lease) -> Store:
+    async def _store(self, block: Memory, options: Mapping[str, object], lease: Lease) -> Store:
         if folder_of(block, self.root) is not None and not await self.context.database.claim():
             used = UsageError(
                 f"another daemon uses this database, and the memory {block.name} consists of files on this machine",
@@ -171,16 +171,18 @@ class MemoryOpener:
         async def opening() -> Store:
             store = await open_store(block, self.root, clock=self.context.clock, options=options, database=database)
             if isinstance(store, FileStore):
-                store.had_items = store.identity in self.filled or store.root.exists()
+                store.had_items = store.identity in self.stores_with_items or store.root.exists()
             return store
 
-        return await held.take(self.pools.stores, identity_of(block, self.root, database), opening)
+        return await lease.take(self.pools.stores, identity_of(block, self.root, database), opening)
 
-    async def _embedder(self, block: Memory, resolution: Resolution, held: Lease) -> tuple[Embedder | None, str | None]:
+    async def _embedder(
+        self, block: Memory, resolution: Resolution, lease: Lease
+    ) -> tuple[Embedder | None, str | None]:
         if self.index_folder is None:
             return None, None
         choice = block.embedding
-        options, missing = resolution.filled(choice, "embedding")
+        options, missing = resolution.choice_options(choice, "embedding")
         if choice is not None and missing:
             return None, f"the embedding {choice.name} is off, so searches use keywords only: {missing[0]}"
         name = default_embedding() if choice is None else choice.name
@@ -194,6 +196,6 @@ class MemoryOpener:
             return embedder
 
         try:
-            return await held.take(self.pools.embedders, (name, option_key(options)), opening), None
+            return await lease.take(self.pools.embedders, (name, option_key(options)), opening), None
         except SymbiontError as error:
             return None, no_embedding(name, error)

@@ -52,45 +52,45 @@ class ModelOpener:
         """Return the services of all models that blocks, agents and `memories` name."""
         summarizers = (memory.summarize.model for memory in memories if memory.summarize.model is not None)
         choices = (*named_models(program), *summarizers)
-        return [self.filled(language_model(program, choice)).service for choice in choices]
+        return [self.with_defaults(language_model(program, choice)).service for choice in choices]
 
-    async def opened(self, program: Program, resolution: Resolution, held: Lease) -> ProgramModels:
+    async def open_all(self, program: Program, resolution: Resolution, lease: Lease) -> ProgramModels:
         """Open all models that the blocks and agents of `program` name."""
         opened: dict[Hashable, OpenedModel] = {}
-        used = _used(program)
+        used = _needed_models(program)
         for choice in named_models(program):
-            key, model = option_key(choice), await self.client(program, choice, resolution, held)
+            key, model = option_key(choice), await self.client(program, choice, resolution, lease)
             agents = (each for each in program.agents.values() if each.enabled)
             answering = tuple(each.name for each in agents if each.model is not None and option_key(each.model) == key)
             opened[key] = model._replace(agents=answering, used=key in used)
         return ProgramModels(program, opened)
 
-    async def client(self, program: Program, choice: Variant, resolution: Resolution, held: Lease) -> OpenedModel:
-        """Open the model that a setting names, with its fallbacks; their resources are added to `held`. Makes no
+    async def client(self, program: Program, choice: Variant, resolution: Resolution, lease: Lease) -> OpenedModel:
+        """Open the model that a setting names, with its fallbacks; their resources are added to `lease`. Makes no
         call."""
-        block = self.filled(language_model(program, choice))
-        first = await self._opened(block, resolution, held)
+        block = self.with_defaults(language_model(program, choice))
+        first = await self._open(block, resolution, lease)
         if not isinstance(first, CountedModel):
             return OpenedModel(problem=first)
         fallback, notes = [], []
         for name in block.fallback:
-            opened = await self._opened(self.filled(program.models[name]), resolution, held)
+            opened = await self._open(self.with_defaults(program.models[name]), resolution, lease)
             if isinstance(opened, CountedModel):
                 fallback.append(opened)
             elif opened is not None:
                 notes.append(f"its fallback {name} is off: {opened}")
         return OpenedModel(ModelClient(first, fallback), notes=tuple(notes))
 
-    def filled(self, block: LanguageModel) -> LanguageModel:
+    def with_defaults(self, block: LanguageModel) -> LanguageModel:
         """Return the block with the settings of its service that it leaves to the environment."""
         return block.model_copy(update={"service": self.environment.service(block.service)})
 
-    async def _opened(self, block: LanguageModel, resolution: Resolution, held: Lease) -> CountedModel | str | None:
+    async def _open(self, block: LanguageModel, resolution: Resolution, lease: Lease) -> CountedModel | str | None:
         """Return the model, or the reason why it is missing; None for the row `none`."""
         choice = block.service
         if choice.name == NONE and not choice.options:
             return None
-        options, missing = resolution.filled(choice, "model")
+        options, missing = resolution.choice_options(choice, "model")
         if missing:
             return missing[0]
 
@@ -100,7 +100,7 @@ class ModelOpener:
             return model
 
         try:
-            model = await held.take(self.pool, (choice.name, option_key(options)), opening)
+            model = await lease.take(self.pool, (choice.name, option_key(options)), opening)
         except SymbiontError as error:
             return error.line()
         return CountedModel(block, model, options, self.calls)
@@ -134,7 +134,7 @@ class ProgramModels:
             yield choice.name, self.of(choice)
 
 
-def _used(program: Program) -> set[Hashable]:
+def _needed_models(program: Program) -> set[Hashable]:
     """Return the identities of the settings that name a model which an enabled agent or a memory needs, also as a
     fallback."""
     agents = [each for each in program.agents.values() if each.enabled]

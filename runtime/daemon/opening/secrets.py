@@ -36,7 +36,7 @@ class Resolution:
 
     def of(self, block: Webhook) -> list[Secret | str]:
         """Return the secrets of the webhook's senders in its order, each or the reason why it is missing."""
-        return [self._found(text) for text in _own(block)]
+        return [self._secret_or_problem(text) for text in _own(block)]
 
     def options(self, block: Webhook) -> dict[str, object]:
         """Return the provider's options, with secrets in place of their references."""
@@ -51,14 +51,14 @@ class Resolution:
         """Return the reasons why secrets of a memory or a model that are `wanted` are missing."""
         return tuple(self.problems[text] for text in wanted if text in self.problems)
 
-    def filled(self, choice: Variant | None, family: str) -> FilledOptions:
+    def choice_options(self, choice: Variant | None, family: str) -> FilledOptions:
         """Return the options of a choice of a memory or an agent with their secrets."""
         return with_secrets(choice, family, self.values, self.problems)
 
     def _references(self, block: Webhook) -> Mapping[str, str]:
         return self.references.get(block.name, {})
 
-    def _found(self, text: str) -> Secret | str:
+    def _secret_or_problem(self, text: str) -> Secret | str:
         return self.values.get(text) or self.problems[text]
 
 
@@ -75,7 +75,7 @@ async def resolve(
     once. Those that are not to be read `again` are reused from `previous`."""
     # In a thread: a program may have thousands of webhooks.
     references = await asyncio.to_thread(_all_references, program)
-    wanted = await asyncio.to_thread(_all_wanted, program, references, tuple(memories), tuple(services))
+    wanted = await asyncio.to_thread(_all_secrets, program, references, tuple(memories), tuple(services))
     asked = [text for text in wanted if again(text) or text not in previous.values]
     values = {text: previous.values[text] for text in wanted if text in previous.values}
     kept = {text: reason for text, reason in previous.kept.items() if text in values}
@@ -110,7 +110,7 @@ async def _ask(text: str, context: SecretContext, away: Mapping[str | None, Back
     return await secrets.resolve(text, context)
 
 
-def _all_wanted(
+def _all_secrets(
     program: Program,
     references: Mapping[str, Mapping[str, str]],
     memories: Iterable[Memory],

@@ -36,19 +36,19 @@ class ServerOpener:
     root: Path
     """Of relative paths."""
 
-    async def opened(self, program: Program, resolution: Resolution, held: Lease) -> dict[str, ProgramServer]:
-        """Return the servers of `program`. Connections are added to `held`, and none is opened yet."""
+    async def open_all(self, program: Program, resolution: Resolution, lease: Lease) -> dict[str, ProgramServer]:
+        """Return the servers of `program`. Connections are added to `lease`, and none is opened yet."""
         approved = self.registry.approvals.all() if program.mcp_servers else {}
         servers = {}
         for name, block in program.mcp_servers.items():
             missing = resolution.missing(secrets_of(block))
             address = None if missing else self.address(block, resolution.values)
-            if address is not None and (wrong := _not_sendable(address)):
+            if address is not None and (wrong := _invalid_headers(address)):
                 address, missing = None, wrong
             facts = self.registry.approvals.facts_of(block)
             approval, connection = approved.get(name), None
             if address is not None and approval is not None and approval.facts == facts:
-                connection = await self._connection(block, address, held)
+                connection = await self._connection(block, address, lease)
             servers[name] = ProgramServer(block, facts, approval, connection, missing, address)
         return servers
 
@@ -80,7 +80,7 @@ class ServerOpener:
         program, *arguments = command
         return (str(self.root / program) if "/" in program else program, *arguments)
 
-    async def _connection(self, block: McpServer, address: ServerAddress, held: Lease) -> ServerConnection:
+    async def _connection(self, block: McpServer, address: ServerAddress, lease: Lease) -> ServerConnection:
         seconds = block.start_timeout.total_seconds()
 
         async def opening() -> ServerConnection:
@@ -88,12 +88,12 @@ class ServerOpener:
 
         # What a running server was given; other settings are the generation's. Hashed, because it has secrets.
         given = [address.command, dict(address.env), address.url, dict(address.headers)]
-        connection = await held.take(self.pool, (block.name, digest_of(given)), opening)
+        connection = await lease.take(self.pool, (block.name, digest_of(given)), opening)
         connection.start_seconds = seconds
         return connection
 
 
-def _not_sendable(address: ServerAddress) -> tuple[str, ...]:
+def _invalid_headers(address: ServerAddress) -> tuple[str, ...]:
     """Return the headers with characters that no header has (RFC 9110 section 5.5), a line each."""
     return tuple(
         f"the header {name} contains invalid characters"

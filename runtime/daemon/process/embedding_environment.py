@@ -26,7 +26,7 @@ _OPENAI: Final = "openai"
 _OPENAI_KEY: Final = "OPENAI_API_KEY"
 
 
-_SAID_OTHERWISE: Final = {
+_OTHER_SETTINGS: Final = {
     "QDRANT_URL": "`index qdrant { url … }` in the block of a memory names a Qdrant",
     "SERVER_PORT": "--admin-listen, or SYMBIONT_ADMIN_LISTEN, says where the API is served",
 }
@@ -104,7 +104,7 @@ class Environment:
         given = {name: environ[name].strip() for name in VARIABLES if environ.get(name, "").strip()}
         embedding = _choice(given, "EMBEDDING_PROVIDER")
         dimension = _number(given, "EMBEDDING_DIMENSION")
-        _fits(embedding, dimension)
+        _check_dimension(embedding, dimension)
         urls = [_url(given, name) for name in ("OLLAMA_URL", "OLLAMA_BASE_URL")]
         summarizer = _choice(given, "SUMMARIZATION_PROVIDER")
         return cls(
@@ -119,13 +119,13 @@ class Environment:
                 *_without_effect(given, embedding, summarizer),
                 *(
                     f"{name} has no effect by itself: {how}"
-                    for name, how in _SAID_OTHERWISE.items()
+                    for name, how in _OTHER_SETTINGS.items()
                     if environ.get(name)
                 ),
             ),
         )
 
-    def filled(self, block: Memory) -> Memory:
+    def with_defaults(self, block: Memory) -> Memory:
         """Return the block with its open settings filled in. The block's own settings win, option by option if its
         provider is the one of the environment; for another provider only Ollama's address and OpenAI's key are
         filled in."""
@@ -141,49 +141,50 @@ class Environment:
         }
         return block.model_copy(update=update)
 
-    def service(self, said: Variant) -> Variant:
+    def service(self, choice: Variant) -> Variant:
         """Return the service of a language model with Ollama's address and OpenAI's key where it leaves them open."""
-        return self._with(said.name, said.options)
+        return self._with(choice.name, choice.options)
 
-    def _embedding(self, said: Variant | None) -> Variant | None:
-        name = self.embedding if said is None else said.name
+    def _embedding(self, choice: Variant | None) -> Variant | None:
+        name = self.embedding if choice is None else choice.name
         if name is None:
             return None
-        options = {} if said is None else said.options
+        options = {} if choice is None else choice.options
         if name != self.embedding:
             return self._with(name, options)
         model = self.embedding_model if name in {"ollama", _OPENAI} else None
         dimension = self.dimension if name in {"ollama", _OPENAI, "hashing"} else None
         return self._with(name, options, model=model, dimension=dimension)
 
-    def _model(self, said: Variant | None) -> Variant | None:
+    def _model(self, choice: Variant | None) -> Variant | None:
         # Setting Ollama's URL or one of its models enables Ollama.
         implied = "ollama" if self.ollama or self.summarizer_model else None
-        name = self.summarizer or implied if said is None else said.name
+        name = self.summarizer or implied if choice is None else choice.name
         if name is None:
             return None
-        options = {} if said is None else said.options
+        options = {} if choice is None else choice.options
         ours = name == (self.summarizer or "ollama") and name != NONE
         return self._with(name, options, model=self.summarizer_model if ours else None)
 
     def _with(
         self,
         name: str,
-        said: Mapping[str, Any],
+        options: Mapping[str, Any],
         *,
         model: str | None = None,
         dimension: int | None = None,
     ) -> Variant:
         """Return the row with the program's options, and the environment's for the others."""
         # The key is sent to OpenAI only: a program that names another address must name its key too.
-        to_openai = name == _OPENAI and is_openai(said.get("url", OPENAI))
+        to_openai = name == _OPENAI and is_openai(options.get("url", OPENAI))
         found = {
             "url": self.ollama if name == "ollama" else None,
             "model": model,
             "dimension": dimension,
             "api_key": f"secret://env/{_OPENAI_KEY}" if to_openai else None,
         }
-        return Variant(name=name, options={key: value for key, value in found.items() if value is not None} | {**said})
+        given = {key: value for key, value in found.items() if value is not None}
+        return Variant(name=name, options=given | {**options})
 
 
 def _choice(given: Mapping[str, str], name: str) -> str | None:
@@ -212,7 +213,7 @@ def _url(given: Mapping[str, str], name: str) -> str | None:
         raise UsageError(f"{name}: {error}", hint="such as http://localhost:11434") from None
 
 
-def _fits(embedding: str | None, dimension: int | None) -> None:
+def _check_dimension(embedding: str | None, dimension: int | None) -> None:
     """Raise UsageError for a dimension that the embedding cannot have."""
     if dimension is None:
         return

@@ -31,7 +31,7 @@ def load(root: Root, reference: str | None, environ: Mapping[str, str], *, repla
     base64, or 32 raw bytes. Raises UsageError; the message never contains any of it.
     """
     if reference:
-        return _parse(_referred(reference, root, environ), reference)
+        return _parse(_read_reference(reference, root, environ), reference)
     file = root.state / FILE
     try:
         if not file.exists():
@@ -95,7 +95,7 @@ def _refuse_orphans(root: Root, file: Path, *, replaces: bool) -> None:
         )
 
 
-def _referred(reference: str, root: Root, environ: Mapping[str, str]) -> bytes:
+def _read_reference(reference: str, root: Root, environ: Mapping[str, str]) -> bytes:
     # The database is opened with this key, so only backends that need no database can hold it.
     kind, _, path = reference.removeprefix("secret://").partition("/")
     try:

@@ -51,21 +51,21 @@ async def open_database(
         with adopting(root, os.environ):
             return await _open(root, settings, url, expected)
     except DatabaseUnexpected as error:
-        raise _lost(root, locate(url).shown, error.what, traces) from None
+        raise _lost_error(root, locate(url).shown, error.what, traces) from None
 
 
-def _lost(root: Root, shown: str, what: str, traces: Sequence[str]) -> UsageError:
+def _lost_error(root: Root, shown: str, what: str, traces: Sequence[str]) -> UsageError:
     """Return the error for a root whose database is not there, with what is left of it."""
     folder, before = shlex.quote(str(root.folder)), root.read(PROGRAM_FILE).get("database")
     had = f" ({before})" if isinstance(before, str) and before.isprintable() and before != shown else ""
     if what == "another":
-        said = f"{shown} is another database than the one that {root.folder} had{had}"
+        message = f"{shown} is another database than the one that {root.folder} had{had}"
         new = f"to use this one from now on: symbi database create --root {folder}"
     else:
         left = [*traces, *([KEYS_FILE] if (root.state / KEYS_FILE).exists() else [])]
-        said = f"{shown} is missing or empty, but {root.folder} had a database{had}: {', '.join(left)} are there"
+        message = f"{shown} is missing or empty, but {root.folder} had a database{had}: {', '.join(left)} are there"
         new = f"to go on without its data, with new webhook secrets: symbi database create --root {folder}"
-    return UsageError(said, hint=f"put the database back; {new}")
+    return UsageError(message, hint=f"put the database back; {new}")
 
 
 async def _open(root: Root, settings: ProcessSettings, url: str | Path, expected: ExpectedDatabase) -> Database:
@@ -93,7 +93,7 @@ async def _open(root: Root, settings: ProcessSettings, url: str | Path, expected
 
 
 class MasterKeySource:
-    """Where the master key of an open database is read from; it can be rotated.
+    """The source of the master key of an open database; it can be rotated.
 
     `reference`: None for the file of the root. `changed` is called after it changed, to record it.
     """
@@ -147,7 +147,7 @@ class MasterKeySource:
         stored, reference = keys.stored_master
         for each in dict.fromkeys((self.reference, reference or None)):
             # Of this process, if its own rotation was stored and the answer lost.
-            found = master_key.pending(self._root) if each is None else self._read(each)
+            found = master_key.pending(self._root) if each is None else self._load_if_possible(each)
             if found is not None and found.key_id.hex() == stored:
                 await asyncio.to_thread(keys.use, found)
                 if each is None:
@@ -157,7 +157,7 @@ class MasterKeySource:
                 return
         keys.check_master()
 
-    def _read(self, reference: str) -> MasterKey | None:
+    def _load_if_possible(self, reference: str) -> MasterKey | None:
         try:
             return master_key.load(self._root, reference, os.environ)
         except UsageError:

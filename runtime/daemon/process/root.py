@@ -39,7 +39,7 @@ PROVEN_FILE = "proven-keys.json"
 MEMORIES_FILE = "memories.json"
 """Identities of the stores of memories whose `folders` had items."""
 APPROVALS_FILE = "mcp-approvals.json"
-"""What a person approved of MCP servers: see `runtime.tool_servers.approvals`."""
+"""Approvals of MCP servers by a person: see `runtime.tool_servers.approvals`."""
 INDEXES = "index"
 """Folder of the state folder with the search indexes: derived, and rebuilt if missing."""
 TABLES = "tables"
@@ -130,12 +130,12 @@ def locate(
     returned, as such, if it is named by `explicit` or by an absolute path in SYMBIONT_ROOT. Raises ForeignRoot, and
     UsageError if it is another user's.
     """
-    folder = named(environ, explicit)
+    folder = named_folder(environ, explicit)
     if folder is not None:
         if not _is_there(folder):
             return None
         try:
-            return _judged(Root(folder), environ)
+            return _verify(Root(folder), environ)
         except ForeignRoot:
             if not adopt or not (explicit or environ.get("SYMBIONT_ROOT", "").startswith("/")):
                 raise
@@ -145,7 +145,7 @@ def locate(
         if folder.stat().st_uid != os.geteuid():
             return None
         if _is_there(folder):
-            return _judged(Root(folder), environ)
+            return _verify(Root(folder), environ)
         if folder == home:
             return None
     return None
@@ -155,7 +155,7 @@ def _is_there(folder: Path) -> bool:
     return (folder / STATE).is_dir() or (folder / STATE).is_symlink()
 
 
-def _judged(root: Root, environ: Mapping[str, str]) -> Root:
+def _verify(root: Root, environ: Mapping[str, str]) -> Root:
     """Return `root` if this user created it on this machine. Raises ForeignRoot, UsageError."""
     state = root.state.lstat()
     if stat.S_ISLNK(state.st_mode):
@@ -194,7 +194,7 @@ def _is_a_services(root: Root, environ: Mapping[str, str]) -> bool:
     return _is_systemds(root, environ) or (made_there and placed_by_superuser(root.folder))
 
 
-def named(environ: Mapping[str, str], explicit: Path | None = None) -> Path | None:
+def named_folder(environ: Mapping[str, str], explicit: Path | None = None) -> Path | None:
     """Return the folder that `--root` or the environment names, root or not; None if neither is set."""
     given = explicit or environ.get("SYMBIONT_ROOT") or environ.get("STATE_DIRECTORY", "").partition(":")[0]
     return Path(given).absolute() if given else None
@@ -214,7 +214,7 @@ def make(start: Path, environ: Mapping[str, str], explicit: Path | None = None, 
     Raises ForeignRoot, and UsageError if it is another user's, not writable, or on a network filesystem.
     """
     root = locate(start, environ, explicit, adopt=adopt)
-    folder = root.folder if root else (named(environ, explicit) or start).absolute()
+    folder = root.folder if root else (named_folder(environ, explicit) or start).absolute()
     _refuse_network(folder)
     try:
         if root is None:
@@ -239,7 +239,7 @@ def _create(folder: Path, start: Path, environ: Mapping[str, str], explicit: Pat
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     root = Root(folder)
     systemds = _is_systemds(root, environ)
-    with nullcontext() if systemds else root_registry.alone(environ):
+    with nullcontext() if systemds else root_registry.lock(environ):
         # Another process may have created it in the meantime.
         found = locate(start, environ, explicit)
         if found is not None:

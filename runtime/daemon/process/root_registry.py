@@ -40,7 +40,7 @@ class RootIdentity(NamedTuple):
 
 def identity(state: Path) -> RootIdentity | None:
     """Return the record in this `.symbi`, which may be false; None if there is none."""
-    content = _read(state / IDENTITY_FILE)
+    content = _read_json(state / IDENTITY_FILE)
     given, path = content.get("id"), content.get("path")
     if isinstance(given, str) and _ID.fullmatch(given) and isinstance(path, str):
         return RootIdentity(given, path)
@@ -51,7 +51,7 @@ def knows(folder: Path, state: Path, environ: Mapping[str, str]) -> bool:
     """Return True if the user's registry has an entry for the root with that state at that folder."""
     found = identity(state)
     try:
-        entry = _read(_entry(_entries(environ), folder), owner=os.geteuid())
+        entry = _read_json(_entry(_entries(environ), folder), owner=os.geteuid())
     except UsageError:
         return False
     return found is not None and entry.get("id") == found.id
@@ -65,7 +65,7 @@ def identify(folder: Path, state: Path, environ: Mapping[str, str], *, entered: 
     """
     new = RootIdentity(secrets.token_hex(16), str(folder.resolve()))
     try:
-        entry = _entry(_made(_entries(environ)), folder)
+        entry = _entry(_make_folder(_entries(environ)), folder)
         try:
             # The entry is written first: an identity without an entry is not a root, and an entry without an identity
             # has no effect.
@@ -79,10 +79,10 @@ def identify(folder: Path, state: Path, environ: Mapping[str, str], *, entered: 
 
 
 @contextmanager
-def alone(environ: Mapping[str, str]) -> Iterator[None]:
+def lock(environ: Mapping[str, str]) -> Iterator[None]:
     """Hold the registry's lock while inside: no other process of this user creates a root. Raises UsageError if the
     registry cannot be written."""
-    entries = _made(_entries(environ))
+    entries = _make_folder(_entries(environ))
     try:
         descriptor = os.open(entries / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     except OSError as error:
@@ -116,7 +116,7 @@ def _home(environ: Mapping[str, str]) -> Path:
         ) from None
 
 
-def _made(entries: Path) -> Path:
+def _make_folder(entries: Path) -> Path:
     try:
         entries.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
@@ -141,7 +141,7 @@ def _json(content: RootIdentity) -> bytes:
     return json.dumps(content._asdict(), indent=2).encode() + b"\n"
 
 
-def _read(file: Path, *, owner: int | None = None) -> dict[str, Any]:
+def _read_json(file: Path, *, owner: int | None = None) -> dict[str, Any]:
     """Return the JSON object in a small regular file of that owner; empty if there is none."""
     try:
         descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)

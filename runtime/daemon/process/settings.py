@@ -179,7 +179,7 @@ class ProcessSettings(BaseSettings):
 
     @property
     def tiers(self) -> Mapping[Tier, Quota]:
-        """What users of each tier may store."""
+        """Storage quota of each tier."""
         return {tier: read_quota(getattr(self, f"tier_{tier}"), TIERS[tier]) for tier in TIERS}
 
     _environment: Environment = PrivateAttr(default=Environment())

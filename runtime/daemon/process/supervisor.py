@@ -31,7 +31,7 @@ class Supervisor:
             return None
         task = asyncio.create_task(work, name=name)
         self._tasks.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._note_end)
         return task
 
     def stop(self) -> None:
@@ -44,7 +44,7 @@ class Supervisor:
         self.failed = True
         self._stop.set()
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _note_end(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if task.cancelled() or self._stop.is_set():
             return

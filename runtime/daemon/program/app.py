@@ -29,8 +29,8 @@ from runtime.daemon.process.root import INDEXES, MEMORIES_FILE, PROGRAM_FILE, Ro
 from runtime.daemon.process.settings import ProcessSettings
 from runtime.daemon.program import last_program
 from runtime.daemon.program.contexts import Contexts
-from runtime.daemon.program.generation import Generation, build, nothing_loaded
-from runtime.daemon.program.reload import CompiledSources, ReloadError, compile_paths, compile_sources, nothing
+from runtime.daemon.program.generation import Generation, build, empty_generation
+from runtime.daemon.program.reload import CompiledSources, ReloadError, compile_paths, compile_sources, empty_program
 from runtime.daemon.program.root_state import RootState
 from runtime.daemon.program.wakeups import wake_after
 from runtime.database.errors import Unavailable
@@ -60,7 +60,7 @@ SETTLE_SECONDS = 1.0
 a file, or a copy of a tree, is in the middle of it."""
 
 RECALLED = "what was said"
-"""What was said in threads, in the names of background tasks. No memory of a program has this name."""
+"""Messages of threads, in the names of background tasks. No memory of a program has this name."""
 TODO = "what is to be done"
 """The tasks of users, in the names of background tasks. No memory of a program has this name."""
 
@@ -69,20 +69,20 @@ MOST_LINES = 20
 
 
 class App:
-    """What runs on the open state of a root: a generation, until the next one replaces it. The caller holds the root's
+    """The running part of an open root: a generation, until the next one replaces it. The caller holds the root's
     lock."""
 
     _remembers_program = False
     """True once it was recorded for other processes."""
     red_checks: Sequence[Check] = ()
-    """What the daemon last saw RED in the root, the memories and the contexts of agents."""
+    """Checks of the root, the memories and the contexts of agents that the daemon last saw RED."""
 
     def __init__(self, state: RootState) -> None:
         self.state = state
         self.daemon = DaemonHooks(public_url=state.settings.public_url, listen=state.settings.listen)
         self.master_key = MasterKeySource(state.root, state.database, state.settings.master_key, self.remember_program)
-        self.generation = nothing_loaded()
-        state.agent_of = self._declared
+        self.generation = empty_generation()
+        state.agent_of = self._declared_agent
         state.metrics.model_available.ask = self._models_available
         state.metrics.red_checks.ask = lambda: Counter(check.check for check in self.red_checks)
         state.dynamic_routes.on_change = self._join
@@ -99,7 +99,7 @@ class App:
         self._watched_stores: WeakSet[Store] = WeakSet()
         self._digest = b""
         self._not_running: CompiledSources | None = None
-        self._filled: set[str] = set()
+        self._nonblank: set[str] = set()
         self._keeps_program, self._searching = False, True
         self._secrets_version: str | None = None
         self._loading = asyncio.Lock()
@@ -111,7 +111,7 @@ class App:
         parts = [str(each).partition(":") for each in found] if isinstance(found, list) else []
         return frozenset(f"{kind}:{self.state.root.folder / path}" for kind, _, path in parts)
 
-    def _declared(self, agent: str) -> Agent | None:
+    def _declared_agent(self, agent: str) -> Agent | None:
         return self.generation.program.agents.get(agent)
 
     def _models_available(self) -> dict[str, float]:
@@ -230,8 +230,8 @@ class App:
         last; the error becomes `problem`. Without such a program, raises UsageError or returns the broken one, as
         `load` does."""
         wanted = [path.absolute() for path in paths]
-        last = await asyncio.to_thread(last_program.kept, self.state.root, self.state.database.keys, wanted)
-        self._filled = {source.name for source in last if source.data.strip()}
+        last = await asyncio.to_thread(last_program.load, self.state.root, self.state.database.keys, wanted)
+        self._nonblank = {source.name for source in last if source.data.strip()}
         self._keeps_program = True
         try:
             compiled = await self.load(paths)
@@ -273,7 +273,7 @@ class App:
     async def load_nothing(self) -> None:
         """Load the first generation of a root without a program; its default collection is available."""
         await self.state.dynamic_routes.refresh()
-        await self._swap(nothing(), self.state.clock.monotonic())
+        await self._swap(empty_program(), self.state.clock.monotonic())
 
     def remember_program(self) -> None:
         """Record paths, database and key reference, so that commands find the same ones when no daemon runs, and the
@@ -295,7 +295,9 @@ class App:
             began = self.state.clock.monotonic()
             try:
                 # Stored while it cannot run: the guard retries every second.
-                compiled = self._not_running = await self._settled(await compile_paths(self.paths, self._not_running))
+                compiled = self._not_running = await self._wait_until_stable(
+                    await compile_paths(self.paths, self._not_running)
+                )
                 self._refuse_emptied(compiled)
                 if compiled.program is None:
                     # The same errors are reported once, unless the reload was requested.
@@ -313,9 +315,9 @@ class App:
                 return False
         return True
 
-    async def _settled(self, compiled: CompiledSources) -> CompiledSources:
+    async def _wait_until_stable(self, compiled: CompiledSources) -> CompiledSources:
         """Return `compiled`, or, if it removes running blocks, the files' content once they are stable."""
-        while self._takes_away(compiled):
+        while self._removes_blocks(compiled):
             await self.state.clock.sleep(SETTLE_SECONDS)
             again = await compile_paths(self.paths, compiled)
             if again.digest == compiled.digest:
@@ -323,7 +325,7 @@ class App:
             compiled = again
         return compiled
 
-    def _takes_away(self, compiled: CompiledSources) -> bool:
+    def _removes_blocks(self, compiled: CompiledSources) -> bool:
         running = self.generation
         if compiled.program is None:
             return False
@@ -333,7 +335,7 @@ class App:
 
     def _refuse_emptied(self, compiled: CompiledSources) -> None:
         """Raise UsageError for a file that declared something and is blank now: an interrupted save leaves it so."""
-        emptied = sorted(self._filled & compiled.blank)
+        emptied = sorted(self._nonblank & compiled.blank)
         if emptied:
             raise UsageError(f"{emptied[0]}: the file is empty now", hint="remove it to remove what it declared")
 
@@ -371,7 +373,7 @@ class App:
             return
         self.problem = problems[0]
         self.state.metrics.reloads.add("refused")
-        for problem in _most(problems):
+        for problem in _first_lines(problems):
             log.error("reload_rejected", problem=problem.text())
 
     async def _swap(self, compiled: CompiledSources, began: float) -> None:
@@ -380,14 +382,14 @@ class App:
         previous = self.generation.program
         generation, removed = await self._replace(compiled.program)
         self._digest, self.problem, self.resumed, self._not_running = compiled.digest, None, False, None
-        self._filled = compiled.filled
+        self._nonblank = compiled.nonblank
         self.state.metrics.reloads.add("loaded")
         self.state.metrics.reload_seconds.observe(self.state.clock.monotonic() - began)
-        for warning in _most([*generation.warnings, *compiled.warnings]):
+        for warning in _first_lines([*generation.warnings, *compiled.warnings]):
             log.warning("program_warning", warning=warning)
-        for entry in _most(removed):
+        for entry in _first_lines(removed):
             log.warning("webhook_removed", webhook=entry.name, path=entry.path)
-        for entry in _most([entry for entry in generation.mounts.values() if entry.problem]):
+        for entry in _first_lines([entry for entry in generation.mounts.values() if entry.problem]):
             log.warning("webhook_not_mounted", webhook=entry.name, reason=entry.problem)
         log.info(
             "program_loaded",
@@ -447,7 +449,7 @@ class App:
             activate=self._activate_one,
             lock=self._loading,
         )
-        removed = _removed(previous, generation)
+        removed = _removed_webhooks(previous, generation)
         self.state.metrics.deliveries.declare(generation.mounts)
         self.generation, self._secrets_version = generation, version
         if program is not previous.program:
@@ -473,7 +475,7 @@ class App:
 
     def record_folders(self) -> None:
         """Record which memories have folders, so that one that is lost is not silently made anew. Raises OSError."""
-        stores = [memory.store for memory in self.generation.opened if isinstance(memory.store, FileStore)]
+        stores = [memory.store for memory in self.generation.open_memories if isinstance(memory.store, FileStore)]
         found = self._recorded_folders | {store.identity for store in stores if store.had_items}
         if found != self._recorded_folders:
             # Those in the root by their paths in it, which are the same after it was moved or restored elsewhere.
@@ -491,11 +493,11 @@ class App:
     async def _activate(self, generation: Generation, previous: Generation | None) -> None:
         """Activate the memories and the servers of `generation`; stop the background tasks of memories that only
         `previous` has."""
-        used = {memory.indexer for memory in generation.opened}
-        for memory in previous.opened if previous else ():
+        used = {memory.indexer for memory in generation.open_memories}
+        for memory in previous.open_memories if previous else ():
             if memory.indexer not in used:
                 await memory.indexer.stop_background()
-        for memory in generation.opened:
+        for memory in generation.open_memories:
             await self._activate_one(memory)
         for server in generation.servers.values():
             if server.connection is not None and self._start is not None:
@@ -529,14 +531,14 @@ def refuse_another_database(root: Root, settings: ProcessSettings) -> None:
         raise UsageError(f"the state of {root.folder} is in {last}", hint="set SYMBIONT_DATABASE to its URL")
 
 
-def _removed(before: Generation, after: Generation) -> list[MountedWebhook]:
+def _removed_webhooks(before: Generation, after: Generation) -> list[MountedWebhook]:
     """Return the webhooks of `before` that `after` does not mount."""
     if before.mounts.keys() <= after.mounts.keys():
         return []
     return [entry for name, entry in before.mounts.items() if name not in after.mounts]
 
 
-def _most(lines: Sequence[Line]) -> Sequence[Line]:
+def _first_lines(lines: Sequence[Line]) -> Sequence[Line]:
     """Return the first MOST_LINES of `lines`; the number of the others is logged. Each line takes the event loop's
     time."""
     if len(lines) > MOST_LINES:

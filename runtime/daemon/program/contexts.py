@@ -1,4 +1,4 @@
-"""What operations, tools and agents act on: the open state of the root, and one generation."""
+"""Contexts of operations, tools and agents: the open state of the root, and one generation."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ DEBOUNCE_MS = 1000
 TICK_MS = 500
 
 
-def watched(paths: Sequence[Path]) -> tuple[Path, ...]:
+def watched_folders(paths: Sequence[Path]) -> tuple[Path, ...]:
     """Return the folders to watch for `paths`: the folder itself, or a file's folder, because a rename over a file
     happens there."""
     return tuple(dict.fromkeys(path if path.is_dir() else path.parent for path in paths))
@@ -32,7 +32,7 @@ async def changes(paths: Sequence[Path], ignored: Callable[[], Sequence[Path]]) 
 
     A yield only means that files may have changed. A folder that vanishes and comes back is watched again.
     """
-    folders = watched(paths)
+    folders = watched_folders(paths)
     whole = {path for path in paths if path.is_dir()}
     polling = False
     while True:
@@ -65,7 +65,7 @@ async def _bursts(
 ) -> AsyncGenerator[bool, None]:
     """Yield True for a burst of changes, False for a tick without one. Ends when there is a new folder to watch."""
 
-    def wanted(_change: Change, path: str) -> bool:
+    def is_relevant(_change: Change, path: str) -> bool:
         return not any(Path(path).is_relative_to(folder) for folder in ignored())
 
     listened = await asyncio.to_thread(_open_folders, folders, whole, ignored())
@@ -76,7 +76,7 @@ async def _bursts(
             *names,
             recursive=False,
             force_polling=polling or None,
-            watch_filter=wanted,
+            watch_filter=is_relevant,
             step=STEP_MS,
             debounce=DEBOUNCE_MS,
             rust_timeout=TICK_MS,

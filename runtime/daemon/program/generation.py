@@ -68,7 +68,7 @@ class Generation:
     concurrency: Mapping[str, int]
     """Maximum number of concurrent deliveries of each webhook with a limit."""
     warnings: tuple[str, ...]
-    _held: Lease
+    _lease: Lease
     _pins: int = field(default=0, init=False)
     _retired: bool = field(default=False, init=False)
     _tools: AgentTools | None = field(default=None, init=False)
@@ -97,13 +97,13 @@ class Generation:
     async def _drain(self) -> None:
         if self._retired and not self._pins:
             try:
-                for memory in self.opened:
+                for memory in self.open_memories:
                     await memory.finish()
             finally:
-                await self._held.give_back()
+                await self._lease.give_back()
 
     @property
-    def opened(self) -> tuple[OpenMemory, ...]:
+    def open_memories(self) -> tuple[OpenMemory, ...]:
         """Return the memories, recall, and the search of tasks."""
         more = (self.recall, self.tasks)
         return (*self.memories.values(), *(memory for memory in more if memory is not None))
@@ -139,7 +139,7 @@ def _end_some(loop: asyncio.AbstractEventLoop, parts: list[object]) -> None:
         loop.call_soon(_end_some, loop, parts)
 
 
-def nothing_loaded() -> Generation:
+def empty_generation() -> Generation:
     """Return the generation before the first program, with the number 0."""
 
     async def open_collection() -> OpenMemory:
@@ -160,7 +160,7 @@ def nothing_loaded() -> Generation:
         resolution=Resolution(),
         concurrency=MappingProxyType({}),
         warnings=(),
-        _held=Lease(),
+        _lease=Lease(),
     )
 
 
@@ -183,28 +183,28 @@ async def build(
     before = previous.resolution if previous else Resolution()
     declared, fallback = await _memories(program, previous, opening)
     # The collection that is opened later reads its secrets then.
-    whole = [opening.environment.filled(block) for block in (*declared.values(), COLLECTION)]
+    whole = [opening.environment.with_defaults(block) for block in (*declared.values(), COLLECTION)]
     services = opening.models.services(program, whole)
     resolution = await resolve(program, whole, before, opening.context, services=services, again=again)
     mounts = await _mounts(program, resolution)
     table, agents, concurrency, warnings = await asyncio.to_thread(_tables, program, resolution, mounts)
-    held = Lease()
+    lease = Lease()
     try:
         of_agents = memories_of_agents(program, fallback)
         opened = {
-            name: await opening.memory(block, program, resolution, held, of_agents=name in of_agents)
+            name: await opening.memory(block, program, resolution, lease, of_agents=name in of_agents)
             for name, block in declared.items()
         }
-        recall = await opening.recall(program, resolution, held)
-        tasks = await opening.tasks(program, resolution, held)
-        models = await opening.models.opened(program, resolution, held)
-        opened_servers = {} if servers is None else await servers.opened(program, resolution, held)
+        recall = await opening.recall(program, resolution, lease)
+        tasks = await opening.tasks(program, resolution, lease)
+        models = await opening.models.open_all(program, resolution, lease)
+        opened_servers = {} if servers is None else await servers.open_all(program, resolution, lease)
     except BaseException:
-        await held.give_back()
+        await lease.give_back()
         raise
 
     async def open_collection() -> OpenMemory:
-        collection = await opening.memory(COLLECTION, program, resolution, held)
+        collection = await opening.memory(COLLECTION, program, resolution, lease)
         await activate(collection)
         return collection
 
@@ -232,7 +232,7 @@ async def build(
             *(f"tasks: {reason}" for reason in tasks.not_opened),
             *(f"model {name}: {reason}" for name, each in models.items() for reason in each.not_opened),
         ),
-        _held=held,
+        _lease=lease,
     )
 
 

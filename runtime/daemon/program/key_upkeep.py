@@ -66,7 +66,7 @@ class KeyUpkeep:
         if any(key.holder == PROCESS for key in keys.retired):
             await asyncio.to_thread(last_program.reseal, app.state.root, keys)
         async with app.pinned() as generation:
-            await reseal_indexes(keys, (memory.indexer for memory in generation.opened))
+            await reseal_indexes(keys, (memory.indexer for memory in generation.open_memories))
         if app.state.sql is not None:
             await app.state.sql.renew_keys()
         await app.state.resealing.look()

@@ -41,7 +41,7 @@ def _write(root: Root, keys: KeyRing, content: bytes) -> None:
     write_atomically(root.state / LAST_PROGRAM_FILE, keys.seal(content, _COLUMN, user_id=PROCESS, row=""))
 
 
-def kept(root: Root, keys: KeyRing, paths: Sequence[Path]) -> list[Source]:
+def load(root: Root, keys: KeyRing, paths: Sequence[Path]) -> list[Source]:
     """Return the sources that were stored for `paths`; empty if there are none, or if they cannot be decrypted."""
     try:
         content = json.loads(

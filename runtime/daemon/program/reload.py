@@ -56,7 +56,7 @@ class CompiledSources:
         return {source.name for source in self.compilation.sources if not source.data.strip()}
 
     @property
-    def filled(self) -> set[str]:
+    def nonblank(self) -> set[str]:
         """Names of the files that contain something else."""
         return {source.name for source in self.compilation.sources} - self.blank
 
@@ -130,7 +130,7 @@ async def compile_paths(paths: Sequence[Path], known: CompiledSources | None = N
     return compiled
 
 
-def nothing() -> CompiledSources:
+def empty_program() -> CompiledSources:
     """Return the program without declarations, for a root without a program."""
     return compile_sources([])
 

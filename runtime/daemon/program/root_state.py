@@ -1,4 +1,4 @@
-"""What is open of a root, the same for every generation."""
+"""The open state of a root, the same for every generation."""
 
 from __future__ import annotations
 

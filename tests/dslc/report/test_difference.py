@@ -451,7 +451,7 @@ def _generation(of: Program) -> Generation:
         resolution=Resolution(),
         concurrency={},
         warnings=(),
-        _held=Lease(),
+        _lease=Lease(),
     )
 
 

@@ -203,7 +203,7 @@ async def test_the_key_of_the_process_is_rotated_by_itself_too_and_loses_nothing
     await upkeep.look()
     assert keys.ensure(PROCESS).generation == 2
     assert keys.retired == []
-    assert [each.data for each in last_program.kept(app.state.root, keys, paths)] == [each.data for each in sources]
+    assert [each.data for each in last_program.load(app.state.root, keys, paths)] == [each.data for each in sources]
     assert keys.derive("codes") == derived
 
 

@@ -41,7 +41,7 @@ async def served(folder: Path, work: Operation) -> AsyncIterator[str]:
     application = web.Application()
 
     async def handle(request: web.Request) -> web.StreamResponse:
-        return await progress_stream.streamed(request, work, TOOLS["memory_reindex"])
+        return await progress_stream.stream_answer(request, work, TOOLS["memory_reindex"])
 
     async def name_root(_request: web.Request, response: web.StreamResponse) -> None:
         response.headers[ROOT_HEADER] = ""
@@ -125,7 +125,7 @@ async def test_commands_wait_for_an_operation_that_is_not_a_tool(
     monkeypatch.setattr(AdminCall, "answer", slow)
     root = make(tmp_path, os.environ, tmp_path)
     with own(root):
-        async with App.open(root, ProcessSettings.read({})) as app, standalone._served(app, "a test"):
+        async with App.open(root, ProcessSettings.read({})) as app, standalone._serve_commands(app, "a test"):
             asked = (*command, "--json", "--root", str(tmp_path))
             done = await asyncio.to_thread(CliRunner().invoke, symbi, asked)
     assert (done.exit_code, done.exception) == (0, None), done.output
@@ -192,7 +192,7 @@ async def test_the_work_goes_on_when_nobody_listens_any_more() -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(web.StreamResponse, "write", refuse)
-        await progress_stream.streamed(request, work, TOOLS["memory_reindex"])
+        await progress_stream.stream_answer(request, work, TOOLS["memory_reindex"])
     assert finished.is_set()
     assert "result" in json.loads(written[-1])
 
@@ -254,7 +254,7 @@ async def test_a_stop_waits_for_the_end_of_the_work() -> None:
             raise UsageError("the rollback failed")
 
     request = make_mocked_request("POST", "/v1/memory_reindex", match_info={"operation": "memory_reindex"})
-    answering = asyncio.create_task(progress_stream.streamed(request, work, TOOLS["memory_reindex"]))
+    answering = asyncio.create_task(progress_stream.stream_answer(request, work, TOOLS["memory_reindex"]))
     await begun.wait()
     answering.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 
 from runtime.api.rest.problem import Problem
-from runtime.daemon.listeners.asgi_bridge import bridged
+from runtime.daemon.listeners.asgi_bridge import bridge
 from runtime.daemon.listeners.origin_check import problem_response
 from runtime.daemon.listeners.request_places import KEPT, RequestBody, RequestPlaces
 from runtime.daemon.listeners.sockets import Runner, bind, listen
@@ -116,7 +116,7 @@ async def test_an_application_is_told_that_its_client_has_left() -> None:
         told.put_nowait(message["type"])
 
     async def handle(request: web.Request) -> web.StreamResponse:
-        return await bridged(wait, request, await request.read(), {})
+        return await bridge(wait, request, await request.read(), {})
 
     application = web.Application()
     application.router.add_post("/", handle)

@@ -43,12 +43,13 @@ EVERYTHING = {
 
 
 def embedding(environ: dict[str, str], said: Variant | None = None) -> tuple[str, dict[str, Any]] | None:
-    filled = Environment.read(environ).filled(Memory(name="notes", embedding=said)).embedding
+    filled = Environment.read(environ).with_defaults(Memory(name="notes", embedding=said)).embedding
     return None if filled is None else (filled.name, dict(filled.options))
 
 
 def summarizer(environ: dict[str, str], said: Variant | None = None) -> tuple[str, dict[str, Any]] | None:
-    filled = Environment.read(environ).filled(Memory(name="notes", summarize=Summarize(model=said))).summarize.model
+    memory = Memory(name="notes", summarize=Summarize(model=said))
+    filled = Environment.read(environ).with_defaults(memory).summarize.model
     return None if filled is None else (filled.name, dict(filled.options))
 
 
@@ -58,12 +59,12 @@ def summarizer(environ: dict[str, str], said: Variant | None = None) -> tuple[st
 def test_without_any_variable_a_block_stays_as_it_is() -> None:
     block = Memory(name="notes", embedding=Variant(name="ollama", options={"model": "m"}))
 
-    assert Environment.read({}).filled(block) == block
-    assert Environment.read(dict.fromkeys(VARIABLES, "  ")).filled(block) == block
+    assert Environment.read({}).with_defaults(block) == block
+    assert Environment.read(dict.fromkeys(VARIABLES, "  ")).with_defaults(block) == block
 
 
 def test_what_a_block_does_not_say_is_what_the_variables_say() -> None:
-    filled = Environment.read(EVERYTHING).filled(Memory(name="notes"))
+    filled = Environment.read(EVERYTHING).with_defaults(Memory(name="notes"))
 
     assert filled.embedding == Variant(
         name="ollama", options={"url": "http://gpu:11434", "model": "mxbai", "dimension": 1024}
@@ -74,9 +75,9 @@ def test_what_a_block_does_not_say_is_what_the_variables_say() -> None:
 
 def test_filling_in_twice_changes_nothing_more() -> None:
     read = Environment.read(EVERYTHING)
-    filled = read.filled(Memory(name="notes"))
+    filled = read.with_defaults(Memory(name="notes"))
 
-    assert read.filled(filled) == filled
+    assert read.with_defaults(filled) == filled
 
 
 def test_a_program_wins_option_by_option_where_the_provider_is_the_same() -> None:
@@ -91,7 +92,7 @@ def test_a_program_wins_option_by_option_where_the_provider_is_the_same() -> Non
         {"url": "http://here:1", "model": "mistral"},
     )
     block = Memory(name="notes", summarize=Summarize(max_words=7))
-    assert Environment.read(EVERYTHING).filled(block).summarize.max_words == 7
+    assert Environment.read(EVERYTHING).with_defaults(block).summarize.max_words == 7
 
 
 def test_a_program_that_names_another_provider_is_left_alone_but_for_where_ollama_is() -> None:

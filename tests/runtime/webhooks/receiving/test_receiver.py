@@ -22,7 +22,7 @@ from dslc.blocks.variant import Variant
 from dslc.blocks.webhook import Webhook
 from runtime.agents import recorder
 from runtime.agents.dispatcher import Dispatcher
-from runtime.daemon.listeners.sockets import bind, shown
+from runtime.daemon.listeners.sockets import address_of, bind
 from runtime.database.connection import Database
 from runtime.database.keys.ring import KeyRing
 from runtime.database.schema import bodies, deliveries, steps
@@ -76,7 +76,7 @@ async def posted(
         async with aiohttp.ClientSession() as session:
 
             async def one() -> int:
-                async with session.post(f"http://{shown(listener)}{path}", data=body, headers=headers) as answer:
+                async with session.post(f"http://{address_of(listener)}{path}", data=body, headers=headers) as answer:
                     return answer.status
 
             statuses = await asyncio.gather(*(one() for _ in range(times)))
