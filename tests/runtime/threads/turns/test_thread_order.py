@@ -305,7 +305,7 @@ async def test_two_daemons_run_the_turns_of_one_thread_in_turn(
             inputs_here = Inputs(databases[number % 2], clock)
             ids.append(await inputs_here.send(OWNER, AGENT, thread, str(number), {"write"}))
         while len(order) < len(ids):
-            clock.advance(0.5)
+            clock.advance(0.1)
             await asyncio.sleep(0.01)
         await settled(databases[0], dict.fromkeys(ids, "done"))
     assert sorted(turn for _, turn in order) == sorted(ids)
