@@ -230,11 +230,10 @@ def test_a_push_that_is_interrupted_is_finished_by_the_same_command(
     code = process.wait(60)
     before = kept_count(daemon, collection)
     assert code == 130 or before == 600
-    assert counts(push(tmp_path, "--json")) == {
-        key: value
-        for key, value in {"files": 600, "inserted": 600 - before, "skippedDuplicates": before}.items()
-        if value
-    }
+    again = counts(push(tmp_path, "--json"))
+    # The daemon may have kept the batch that it was at.
+    assert again.get("skippedDuplicates", 0) >= before
+    assert again["files"] == again.get("inserted", 0) + again.get("skippedDuplicates", 0) == 600
     assert kept_count(daemon, collection) == 600
 
 
