@@ -54,7 +54,7 @@ class ServerConnection:
         self._settled = asyncio.Event()
         self._again = asyncio.Event()
         self._lost: asyncio.Future[str] | None = None
-        self.listed: ToolListing | None = None
+        self.listing: ToolListing | None = None
         """The tools that it had when they were listed last; None before the first time."""
         self.problem: str | None = None
         """The reason why it is not connected, in one line; None while it is, and before the first try."""
@@ -158,7 +158,7 @@ class ServerConnection:
             self._changed.clear()
             try:
                 async with asyncio.timeout(seconds):
-                    listed = await session.tools()
+                    listing = await session.tools()
             except (ServerAway, TimeoutError) as error:
                 return (
                     lost.result()
@@ -166,13 +166,13 @@ class ServerConnection:
                     else str(error) or f"it did not list its tools in {format_duration(seconds)}"
                 )
             seconds = LIST_SECONDS
-            if self.listed is not None and listed != self.listed:
-                log.info("mcp_tools_changed", server=self._address.name, tools=len(listed.tools))
-            self.listed = listed
+            if self.listing is not None and listing != self.listing:
+                log.info("mcp_tools_changed", server=self._address.name, tools=len(listing.tools))
+            self.listing = listing
             if self._session is None:
                 self._session, self.problem, self.server_label = session, None, session.server_label
                 self._settled.set()
-                log.info("mcp_server_connected", server=self._address.name, tools=len(listed.tools))
+                log.info("mcp_server_connected", server=self._address.name, tools=len(listing.tools))
             changed = asyncio.create_task(self._changed.wait(), name=f"changes of mcp server {self._address.name}")
             try:
                 await asyncio.sleep(SETTLE_SECONDS)

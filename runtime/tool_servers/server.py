@@ -45,15 +45,15 @@ class ProgramServer:
     @property
     def changes(self) -> ToolChanges | None:
         """Return the differences of the tools to those that were approved; None before they were listed."""
-        listed = None if self.connection is None else self.connection.listed
-        if self.approval is None or listed is None:
+        listing = None if self.connection is None else self.connection.listing
+        if self.approval is None or listing is None:
             return None
-        return tool_changes(self.approval.tools, listed.tools)
+        return tool_changes(self.approval.tools, listing.tools)
 
     @property
     def refused(self) -> tuple[str, ...]:
         """Return why tools of the server are not offered at all, a line each."""
-        return () if self.connection is None or self.connection.listed is None else self.connection.listed.refused
+        return () if self.connection is None or self.connection.listing is None else self.connection.listing.refused
 
     @property
     def state(self) -> State:

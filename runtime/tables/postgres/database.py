@@ -77,7 +77,7 @@ class PostgresTables:
         """Changes of one user wait here for one another, and not on the few connections that the user may have."""
         self._logging_in = KeyedLock()
         self._known: OrderedDict[str, Login] = OrderedDict()
-        self._checked: OrderedDict[tuple[str, int, bool], StatementPlan] = OrderedDict()
+        self._plans: OrderedDict[tuple[str, int, bool], StatementPlan] = OrderedDict()
         self._noted: set[str] = set()
         self._problem: str | None = None
         self._looked_at = 0.0
@@ -110,10 +110,10 @@ class PostgresTables:
         self, user_id: str, statement: str, parameters: Parameters, quota: Quota, *, read_only: bool = False
     ) -> StatementResult:
         """See `SqlDatabase.run`."""
-        prepared = await self._bound_statement(statement, [parameters])
-        if read_only and prepared.checked.kind != "read":
+        bound = await self._bound_statement(statement, [parameters])
+        if read_only and bound.plan.kind != "read":
             raise ReadOnlyStatement("the statement changes something, and may only read", hint="write a SELECT")
-        return await self._run(user_id, prepared, quota)
+        return await self._run(user_id, bound, quota)
 
     async def run_for_each(
         self, user_id: str, statement: str, rows: Sequence[Parameters], quota: Quota
@@ -121,10 +121,10 @@ class PostgresTables:
         """See `SqlDatabase.run_for_each`."""
         if not rows:
             return StatementResult((), (), 0, truncated=False)
-        prepared = await self._bound_statement(statement, rows)
-        if prepared.checked.kind not in ("insert", "update", "delete"):
+        bound = await self._bound_statement(statement, rows)
+        if bound.plan.kind not in ("insert", "update", "delete"):
             raise StatementError("only INSERT, UPDATE and DELETE run for many rows")
-        return await self._run(user_id, prepared, quota)
+        return await self._run(user_id, bound, quota)
 
     async def tables(self, user_id: str) -> Sequence[TableInfo]:
         """See `SqlDatabase.tables`."""
@@ -188,17 +188,17 @@ class PostgresTables:
         short = all(_is_short(value) for row in values for value in row)
         size = SHORT_PARAMETER if short else MOST_ROW_BYTES
         key = (first.statement, first.number, short)
-        checked = self._checked.get(key)
-        if checked is None:
-            checked = check(first.statement, first.number, size)
-            self._checked[key] = checked
-            if len(self._checked) > _KEPT_STATEMENTS:
-                self._checked.popitem(last=False)
-        return BoundStatement(checked, values)
+        plan = self._plans.get(key)
+        if plan is None:
+            plan = check(first.statement, first.number, size)
+            self._plans[key] = plan
+            if len(self._plans) > _KEPT_STATEMENTS:
+                self._plans.popitem(last=False)
+        return BoundStatement(plan, values)
 
     async def _run(self, user_id: str, statement: BoundStatement, quota: Quota) -> StatementResult:
         self._storage.touch(user_id)
-        if statement.checked.kind == "read":
+        if statement.plan.kind == "read":
             return await self._with_connection(user_id, lambda connection: results.read(connection, statement))
         async with self._changing.of(user_id):
             seconds = MOST_IMPORT_SECONDS if len(statement.rows) > 1 else None
@@ -207,14 +207,14 @@ class PostgresTables:
                     user_id, lambda connection: self._change(user_id, connection, statement, quota), seconds
                 )
             except (StatementError, QuotaExceeded):
-                if statement.checked.counted:
-                    await self._reclaim_after_rollback(user_id, statement.checked.table)
+                if statement.plan.counted:
+                    await self._reclaim_after_rollback(user_id, statement.plan.table)
                 raise
 
     async def _change(
         self, user_id: str, connection: UserConnection, statement: BoundStatement, quota: Quota
     ) -> StatementResult:
-        checked, raw = statement.checked, connection.raw
+        plan, raw = statement.plan, connection.raw
         transaction = raw.transaction()
         await transaction.start()
         try:
@@ -223,7 +223,7 @@ class PostgresTables:
             async with self._watch_size(user_id, connection, before, quota):
                 result = await results.run(connection, statement)
             after = await usage.measure(connection)
-            await _check_counts(connection, checked, before, after, result, quota)
+            await _check_counts(connection, plan, before, after, result, quota)
             grown = after.bytes > before.bytes
             if grown or after.tables > before.tables or user_id not in self._noted:
                 await self._storage.note_tables(user_id, after.tables, after.bytes, quota if grown else None)
@@ -242,10 +242,10 @@ class PostgresTables:
             )
             lost.maybe_done = True
             raise lost from error
-        if checked.kind in ("define", "drop"):
+        if plan.kind in ("define", "drop"):
             connection.forget_prepared()
-        if checked.kind == "delete" and result.affected_rows >= _RECLAIMED:
-            await self._reclaim(user_id, connection, checked.table)
+        if plan.kind == "delete" and result.affected_rows >= _RECLAIMED:
+            await self._reclaim(user_id, connection, plan.table)
         elif after != before and not grown:
             await self._storage.note_tables(user_id, after.tables, after.bytes)
         self._noted.add(user_id)
@@ -386,23 +386,23 @@ class PostgresTables:
 
 async def _check_counts(
     connection: UserConnection,
-    checked: StatementPlan,
+    plan: StatementPlan,
     before: TableUsage,
     after: TableUsage,
     result: StatementResult,
     quota: Quota,
 ) -> None:
-    if checked.kind == "define":
+    if plan.kind == "define":
         await usage.check_definitions(connection)
-    if checked.rewrites and checked.table is not None:
-        check_row(await usage.longest_row(connection, checked.table), 0)
+    if plan.rewrites and plan.table is not None:
+        check_row(await usage.longest_row(connection, plan.table), 0)
     if quota.tables is not None and after.tables > max(quota.tables, before.tables):
         raise tables_exceeded(quota, before.tables)
-    if quota.rows is not None and checked.kind == "insert" and result.affected_rows:
-        assert checked.table is not None
-        count = await usage.rows_beyond(connection, checked.table, quota.rows, after.bytes)
+    if quota.rows is not None and plan.kind == "insert" and result.affected_rows:
+        assert plan.table is not None
+        count = await usage.rows_beyond(connection, plan.table, quota.rows, after.bytes)
         if count is not None:
-            raise rows_exceeded(quota, checked.table, max(0, count - result.affected_rows))
+            raise rows_exceeded(quota, plan.table, max(0, count - result.affected_rows))
 
 
 def _is_short(value: Value) -> bool:

@@ -29,13 +29,13 @@ _LONGEST_ROW: Final = 4 * MOST_BYTES
 class BoundStatement(NamedTuple):
     """A statement with its parameters, one list for each time that it runs."""
 
-    checked: StatementPlan
+    plan: StatementPlan
     rows: Sequence[Sequence[Value]]
 
 
 async def read(connection: UserConnection, statement: BoundStatement) -> StatementResult:
     """Run a statement that only reads."""
-    if statement.checked.few:
+    if statement.plan.few:
         return await run(connection, statement)  # no statement that reads can change anything
     async with connection.raw.transaction(readonly=True):
         return await run(connection, statement)
@@ -68,18 +68,18 @@ async def read_page(connection: UserConnection, table: str, after: str | None, m
 
 async def run(connection: UserConnection, statement: BoundStatement) -> StatementResult:
     """Run the statement for all its parameters, and return the result of all together."""
-    checked = statement.checked
-    prepared = await connection.prepare(checked.sql)
-    names, kinds = _columns(prepared, checked)
+    plan = statement.plan
+    prepared = await connection.prepare(plan.sql)
+    names, kinds = _columns(prepared, plan)
     types = [_type_name(each) for each in prepared.get_parameters()]
     rows: list[list[Value]] = []
     size = affected = 0
     truncated = False
     for position, parameters in enumerate(statement.rows):
         values = _convert_row(parameters, types, position)
-        async for batch in _batches(connection, prepared, values, checked, position):
+        async for batch in _batches(connection, prepared, values, plan, position):
             for row in batch:
-                if checked.counted:
+                if plan.counted:
                     check_row(row[-1], position)
                 affected += 1
                 if truncated or not names:
@@ -92,19 +92,19 @@ async def run(connection: UserConnection, statement: BoundStatement) -> Statemen
                 truncated = len(rows) == MOST_ROWS or size > MOST_BYTES
                 if not truncated:
                     rows.append(converted)
-            if truncated and checked.kind == "read":
+            if truncated and plan.kind == "read":
                 break
-        if checked.kind == "delete" and not names:
+        if plan.kind == "delete" and not names:
             affected += _affected_rows(prepared.get_statusmsg())
-    return StatementResult(names, rows, 0 if checked.kind in ("read", "define", "drop") else affected, truncated)
+    return StatementResult(names, rows, 0 if plan.kind in ("read", "define", "drop") else affected, truncated)
 
 
 async def _batches(
-    connection: UserConnection, prepared: Any, values: Sequence[Any], checked: StatementPlan, position: int
+    connection: UserConnection, prepared: Any, values: Sequence[Any], plan: StatementPlan, position: int
 ) -> AsyncIterator[Sequence[Any]]:
     """Yield the rows of a result, as many at a time as fit into _FETCHED_BYTES if they are like those before."""
     try:
-        if checked.few or not prepared.get_attributes():
+        if plan.few or not prepared.get_attributes():
             connection.expect()
             yield await prepared.fetch(*values)
             return
@@ -121,11 +121,11 @@ async def _batches(
         raise
 
 
-def _columns(prepared: Any, checked: StatementPlan) -> tuple[Sequence[str], Sequence[str]]:
+def _columns(prepared: Any, plan: StatementPlan) -> tuple[Sequence[str], Sequence[str]]:
     """Return the names and the types of the columns of a result. Raises StatementError for names that are there twice,
     and for types that are no values."""
     attributes = prepared.get_attributes()
-    if checked.counted:
+    if plan.counted:
         attributes = attributes[:-1]
     names = [each.name for each in attributes]
     repeated = [name for name, count in Counter(names).items() if count > 1]

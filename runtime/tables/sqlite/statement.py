@@ -57,9 +57,9 @@ _ADVICE: Final[Mapping[str, str]] = {
 class Refusal(Exception):  # noqa: N818 - it is the answer to the statement
     """The statement is not run, or was rolled back."""
 
-    def __init__(self, failed: Failure) -> None:
-        super().__init__(failed.message)
-        self.failed = failed
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
 
 
 def refusal(message: str, hint: str | None = None) -> Refusal:

@@ -111,7 +111,7 @@ class UserFile:
             try:
                 ran = self._run(statement, statement.bound(each), asked.limits, only_reads=only_reads)
             except Refusal as refusal:
-                refusal.failed = msgspec.structs.replace(refusal.failed, row=number)
+                refusal.failure = msgspec.structs.replace(refusal.failure, row=number)
                 raise
             affected += ran.affected_rows
             if number == 0:

@@ -67,7 +67,7 @@ def serve(channel: socket.socket) -> None:
                 assert file is not None
                 answer = _answer(file, asked, channel)
         except Refusal as refusal:
-            answer = refusal.failed
+            answer = refusal.failure
         except (apsw.Error, OSError, MemoryError, UnicodeDecodeError) as error:
             answer = failure_of(error, None, lambda _: [])
         _send(channel, answer)

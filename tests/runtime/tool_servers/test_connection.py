@@ -87,12 +87,12 @@ async def test_secrets_of_the_block_are_in_no_definition_and_no_line_of_the_log(
     with capture_logs() as logged:
         async with connection(program(tmp_path, *raw("tells"), env=env, secrets=tuple(env.values()))) as server:
             assert (await server.call("echo", {}, 60)).text == "echo: None"
-            assert server.listed is not None
-            [told] = server.listed.tools
-            said = [server.server_label, str(server.listed), *(str(each["line"]) for each in logged if "line" in each)]
+            assert server.listing is not None
+            [told] = server.listing.tools
+            said = [server.server_label, str(server.listing), *(str(each["line"]) for each in logged if "line" in each)]
     assert (server.server_label, told.description) == ("[secret] 7", "[secret]")
     assert told.schema["properties"]["text"] == {"type": "string", "default": "[secret]", "description": "[secret]"}
-    assert [line.partition(":")[0] for line in server.listed.refused] == ["t-[secret]", "[secret]"]
+    assert [line.partition(":")[0] for line in server.listing.refused] == ["t-[secret]", "[secret]"]
     assert f"{'x' * 490} [secret]" in said
     assert not [each for each in said if "a-very" in each or "MIIEv" in each]
 
@@ -198,11 +198,11 @@ async def test_an_answer_that_cannot_be_read_ends_its_call_and_not_the_connectio
     server: ServerConnection, tool: str, what: str
 ) -> None:
     await server.call("echo", {}, 60)
-    before = server.listed
+    before = server.listing
     with pytest.raises(CallUncertain, match=f"sent an answer that cannot be read: {what}"):
         await server.call(tool, {}, 600)
     assert (await server.call("echo", {"text": "on"}, 60)).text == "echo: on"
-    assert server.listed is before or server.connected
+    assert server.listing is before or server.connected
 
 
 @pytest.mark.parametrize("flood", ["notify", "answer_for_ever", "end_lines"])
@@ -262,30 +262,30 @@ async def test_a_command_that_does_not_exist_is_named(tmp_path: Path) -> None:
 async def test_tools_are_offered_as_far_as_they_are_what_a_tool_may_be(tmp_path: Path) -> None:
     async with connection(program(tmp_path, *raw("lies"))) as server:
         await server.call("good", {}, 60)
-        assert server.listed is not None
-        tools = {tool.name: tool for tool in server.listed.tools}
+        assert server.listing is not None
+        tools = {tool.name: tool for tool in server.listing.tools}
     assert list(tools) == ["good", "dots.are.fine", "cycle", "elsewhere", "long", "hidden"]
     assert tools["good"].description == "Does good."
     assert tools["cycle"].schema["properties"]["node"]["properties"]["next"] == {}
     assert tools["elsewhere"].schema["properties"] == {"a": {}}
     assert len(tools["long"].description) < 5000
     assert tools["hidden"].description == "Adds.[2J"
-    refused = [line.partition(":")[0] for line in server.listed.refused]
+    refused = [line.partition(":")[0] for line in server.listing.refused]
     assert refused == ["good", "bad name", "*", "huge"]
 
 
 async def test_a_tool_that_cannot_be_read_takes_no_other_away(tmp_path: Path) -> None:
     async with connection(program(tmp_path, *raw("odd"))) as server:
         assert (await server.call("good", {"text": "x"}, 60)).text == "good: x"
-        assert server.listed is not None
-        tools = {tool.name: tool.schema for tool in server.listed.tools}
+        assert server.listing is not None
+        tools = {tool.name: tool.schema for tool in server.listing.tools}
     assert list(tools) == ["good", "empty", "choice", "list_of_types", "odd_others", "odd_part"]
     assert tools["empty"] == {"type": "object", "properties": {}}
     both = {"text": {"anyOf": [{"const": "a"}, {"const": "b"}]}, "n": {"type": "integer"}}
     assert tools["choice"] == {"type": "object", "properties": both, "required": ["text"]}
     assert (tools["list_of_types"]["type"], "anyOf" in tools["list_of_types"]) == ("object", False)
     assert tools["odd_part"]["properties"] == {"a": {}, "b": {"type": "string"}}
-    assert server.listed.refused == (
+    assert server.listing.refused == (
         "text: its schema is not one of an object",
         "half_text: its schema is not one of an object",
         "no_properties: its schema is not valid",
@@ -299,34 +299,34 @@ async def test_a_tool_that_cannot_be_read_takes_no_other_away(tmp_path: Path) ->
 async def test_a_list_that_repeats_itself_has_each_of_its_parts_once(tmp_path: Path) -> None:
     async with connection(program(tmp_path, *raw("repeats"))) as server:
         await server.call("after_None", {}, 60)
-        assert server.listed is not None
-        assert [tool.name for tool in server.listed.tools] == ["after_None", "after_a", "after_b"]
-        assert server.listed.refused == ("its list of tools has no end: it names the same part again",)
+        assert server.listing is not None
+        assert [tool.name for tool in server.listing.tools] == ["after_None", "after_a", "after_b"]
+        assert server.listing.refused == ("its list of tools has no end: it names the same part again",)
 
 
 async def test_an_empty_cursor_is_the_end_of_a_list(tmp_path: Path) -> None:
     async with connection(program(tmp_path, *raw("empty_cursor"))) as server:
         assert (await server.call("echo", {"text": "x"}, 60)).text == "echo: x"
-        assert server.listed is not None
-        assert server.listed.refused == ()
+        assert server.listing is not None
+        assert server.listing.refused == ()
 
 
 async def test_a_list_without_end_is_cut(tmp_path: Path) -> None:
     async with connection(program(tmp_path, *raw("endless"))) as server:
         await server.call("t0_0", {}, 60)
-        assert server.listed is not None
-        assert len(server.listed.tools) == 256
-        assert len(server.listed.refused) <= 20
-        assert server.listed.refused[0] == "it lists its tools in more than 32 parts"
+        assert server.listing is not None
+        assert len(server.listing.tools) == 256
+        assert len(server.listing.refused) <= 20
+        assert server.listing.refused[0] == "it lists its tools in more than 32 parts"
 
 
 async def test_other_tools_are_known_when_the_server_says_so(server: ServerConnection) -> None:
     await server.call("echo", {}, 60)
-    first = server.listed
+    first = server.listing
     await server.call("change", {}, 60)
-    await until(lambda: server.listed is not first)
-    assert server.listed is not None
-    names = [tool.name for tool in server.listed.tools]
+    await until(lambda: server.listing is not first)
+    assert server.listing is not None
+    names = [tool.name for tool in server.listing.tools]
     assert ("echo" in names, "added" in names) == (False, True)
 
 

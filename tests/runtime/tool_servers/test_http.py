@@ -59,11 +59,11 @@ async def test_a_server_of_the_sdk_is_called_and_says_when_it_has_other_tools(tm
             assert (await opened.call("add", {"a": 1, "b": 2}, 60)).text == "3"
             with pytest.raises(ToolFailed, match="no more"):
                 await opened.call("fail", {}, 60)
-            first = opened.listed
+            first = opened.listing
             await opened.call("grow", {}, 60)
-            await until(lambda: opened.listed is not first)
-            assert opened.listed is not None
-            assert [tool.name for tool in opened.listed.tools] == ["add", "grow", "fail", "more"]
+            await until(lambda: opened.listing is not first)
+            assert opened.listing is not None
+            assert [tool.name for tool in opened.listing.tools] == ["add", "grow", "fail", "more"]
 
 
 async def test_headers_and_token_are_sent_to_the_server(tmp_path: Path, raw: RawService) -> None:
@@ -150,14 +150,14 @@ async def test_a_call_in_a_session_that_has_ended_is_made_in_a_new_one(
     with capture_logs() as logged:
         async with connection(service(tmp_path, raw.url)) as opened:
             await opened.call("echo", {}, 60)
-            first = opened.listed
+            first = opened.listing
             pending = asyncio.create_task(opened.call("hang", {}, 60))
             await until(lambda: "hang" in sessions.tools)
             sessions.known.clear()
             answers = await asyncio.gather(*(opened.call("echo", {}, 60) for _ in range(3)))
             sessions.released.set()
             assert [each.text for each in (*answers, await pending)] == ["xxxx"] * 3 + ["released"]
-            await until(lambda: opened.listed is not first)
+            await until(lambda: opened.listing is not first)
             assert opened.connected
     assert (sessions.began, sessions.tools) == (2, ["echo", "hang", "echo", "echo", "echo"])
     assert not [each for each in logged if each["event"] == "mcp_server_away"]
@@ -169,10 +169,10 @@ async def test_tools_are_listed_in_a_new_session_if_theirs_has_ended(tmp_path: P
     with capture_logs() as logged:
         async with connection(service(tmp_path, raw.url)) as opened:
             await opened.call("echo", {}, 60)
-            first = opened.listed
+            first = opened.listing
             sessions.known.clear()
             opened._changed.set()
-            await until(lambda: opened.listed is not first)
+            await until(lambda: opened.listing is not first)
     assert sessions.began == 2
     assert not [each for each in logged if each["event"] == "mcp_server_away"]
 

@@ -38,7 +38,7 @@ class _Answering(ServerConnection):
             return None
 
         super().__init__(program(folder), start_seconds=1, authentication=no_login)
-        self.listed = ToolListing(tools, ())
+        self.listing = ToolListing(tools, ())
         self.asked: list[tuple[str, Mapping[str, Any], float]] = []
 
     async def call(self, name: str, arguments: Mapping[str, Any], seconds: float) -> CallResult:

@@ -56,7 +56,7 @@ class OpenFile:
         try:
             ran = self.run(statement, parameters, **limits)
         except Refusal as refusal:
-            return refusal.failed
+            return refusal.failure
         raise AssertionError(f"{statement} returned {ran}")
 
     def value(self, statement: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> Any:

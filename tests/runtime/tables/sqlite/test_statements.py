@@ -392,7 +392,7 @@ def test_a_page_of_an_unknown_table_or_place_is_refused(file: OpenFile) -> None:
     ):
         with pytest.raises(Refusal) as refusal:
             file.file.page(asked)
-        assert refusal.value.failed.message == message
+        assert refusal.value.failure.message == message
 
 
 # Letters and numbers
@@ -453,7 +453,7 @@ def test_long_texts_end_a_comparison_in_time(file: OpenFile) -> None:
     ran = Run(slow + " || substr(item, 1, 0)", [["%" + "_" * 400 + "1"]], file.limits, 0.3)
     with pytest.raises(Refusal) as caught:
         file.file.run(ran, lambda *_: None)
-    assert caught.value.failed.reason == "time"
+    assert caught.value.failure.reason == "time"
 
 
 def test_an_integer_literal_beyond_64_bits_is_refused(file: OpenFile) -> None:
