@@ -76,9 +76,7 @@ class TaskStore:
         fields["subject"] = subject
 
         def work(transaction: TaskTransaction) -> Task:
-            before = transaction.find(
-                [each for each, version in transaction.earlier_versions().items() if version == 1]
-            )
+            before = transaction.find([each for each, number in transaction.earlier_versions().items() if number == 1])
             return next(iter(before.values()), None) or transaction.create(self._per_hour, fields)
 
         return await self._write(user_id, actor, work)
