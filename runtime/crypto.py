@@ -49,7 +49,7 @@ def derive_key(key: bytes, *purpose: str) -> bytes:
     return HKDF(algorithm=SHA256(), length=KEY_BYTES, salt=None, info=info).derive(key)
 
 
-def place(user_id: str, column: str, row: str, version: int) -> bytes:
+def associated_data(user_id: str, column: str, row: str, version: int) -> bytes:
     """Return what is authenticated with a value: whose it is, `table.column`, the row, and the version of the row.
 
     The length tells where the user's id ends, because both it and the row's may contain any character.

@@ -53,7 +53,7 @@ def decode(data: bytes, *, last: bool = False) -> object:
     except DecodeError:
         raise
     except ValueError:  # includes msgspec's errors and UnicodeDecodeError
-        return _decode_tolerantly(data, dict if last else _unique)
+        return _decode_tolerantly(data, dict if last else _unique_members)
 
 
 def without_mark(data: bytes) -> bytes:
@@ -121,7 +121,7 @@ def _repeats_a_key(data: bytes, value: object) -> bool:
 def _repeats(data: bytes) -> bool:
     """Return True if an object in `data` has a duplicate key."""
     try:
-        json.loads(data, object_pairs_hook=_unique)
+        json.loads(data, object_pairs_hook=_unique_members)
     except DecodeError:
         return True
     return False
@@ -134,7 +134,7 @@ def _decode_tolerantly(data: bytes, members: Members) -> object:
         raise DecodeError("invalid_json", "is not UTF-8") from None
     try:
         value = json.loads(text, object_pairs_hook=members, parse_constant=_no_constant, parse_int=_number)
-        return _whole(value, members)
+        return _well_formed(value, members)
     except RecursionError:
         raise _too_deep() from None
     except json.JSONDecodeError as error:
@@ -153,20 +153,20 @@ def _parts(data: bytes) -> Iterator[bytes]:
         at = end
 
 
-def _whole(value: Any, members: Members) -> Any:
+def _well_formed(value: Any, members: Members) -> Any:
     """Return `value` with a character for the two halves of one that follow each other, and U+FFFD for other halves.
     Keys that were different may be the same now."""
     match value:
         case str():
-            return value if value.isascii() else _whole_text(value)
+            return value if value.isascii() else _well_formed_text(value)
         case list():
-            return [_whole(each, members) for each in value]
+            return [_well_formed(each, members) for each in value]
         case dict():
-            return members([(_whole(key, members), _whole(each, members)) for key, each in value.items()])
+            return members([(_well_formed(key, members), _well_formed(each, members)) for key, each in value.items()])
     return value
 
 
-def _whole_text(text: str) -> str:
+def _well_formed_text(text: str) -> str:
     parts, at = [], 0
     while at < len(text):
         end = at + _PART
@@ -177,7 +177,7 @@ def _whole_text(text: str) -> str:
     return "".join(parts)
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
         raise _duplicate_key()

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from runtime.errors import UsageError
 
-_SHOWN = 12
+_MOST_NAMES = 12
 """Maximum number of names in an error, so that it stays one readable line."""
 _NEAR = 3
 """Maximum number of names that are near."""
@@ -24,7 +24,7 @@ def unknown_name(kind: str, name: str, known: Iterable[str], error: type[UsageEr
     hint = (
         did_you_mean(near)
         if near
-        else f"there are: {', '.join(names[:_SHOWN])}{_rest(len(names))}"
+        else f"there are: {', '.join(names[:_MOST_NAMES])}{_rest(len(names))}"
         if names
         else "there are none"
     )
@@ -45,4 +45,4 @@ def did_you_mean(near: Sequence[str]) -> str:
 
 
 def _rest(count: int) -> str:
-    return f" and {count - _SHOWN:,} more" if count > _SHOWN else ""
+    return f" and {count - _MOST_NAMES:,} more" if count > _MOST_NAMES else ""

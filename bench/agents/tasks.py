@@ -111,7 +111,7 @@ async def _fill(database: Database, tasks: int, texts: Texts) -> None:
 
 def _context(database: Database, memory: OpenMemory, items: TaskItems) -> Context:
     store = TaskStore(database, SYSTEM, per_hour=0)
-    store.on_change = items.changed
+    store.on_change = items.note_change
     needed: dict[str, Any] = dict.fromkeys(("agents", "memories", "webhooks", "routes"))
     given: dict[str, Any] = {"caller": OWNER_CALLER, "clock": SYSTEM, "database": database}
     return Context(**needed, **given, tasks=store, task_search=memory)

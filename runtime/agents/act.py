@@ -28,21 +28,21 @@ async def act(turn: Turn, log: RunLog, context: AgentContext) -> str | None:
         await context.budgets.begin(turn.run_id, turn.user_id, turn.agent, calls=calls)
         return await _act(turn, log, context)
     except BudgetExceeded as error:
-        raise _at_limit(context.agent, error, asked=isinstance(turn, ClaimedInput)) from error
+        raise _limit_error(context.agent, error, asked=isinstance(turn, ClaimedInput)) from error
 
 
-def refuses(agent: Agent, *, asked: bool) -> bool:
+def refuses_at_limit(agent: Agent, *, asked: bool) -> bool:
     """True if the runs of an agent are refused at a limit, instead of waiting. `asked`: a person asked."""
     return asked if agent.limits.at_limit is None else agent.limits.at_limit == "refuse"
 
 
-def _at_limit(agent: Agent, error: BudgetExceeded, *, asked: bool) -> SymbiontError:
+def _limit_error(agent: Agent, error: BudgetExceeded, *, asked: bool) -> SymbiontError:
     """Return the error that ends an attempt at a limit, or lets its turn wait for the next day or hour."""
-    if error.fits_never or refuses(agent, asked=asked):
+    if error.fits_never or refuses_at_limit(agent, asked=asked):
         return error
     # People who are refused are told at once, and not after a delivery that waits in their thread. Where they wait too,
     # the thread keeps its order.
-    frees = refuses(agent, asked=True)
+    frees = refuses_at_limit(agent, asked=True)
     return Parked(str(error), state=BUDGET_EXCEEDED, until=error.until, frees_thread=frees, hint=error.hint)
 
 

@@ -107,7 +107,7 @@ class Dispatcher:
         self._unannounced = True
         self._woken.set()
 
-    def heard(self) -> None:
+    def on_announcement(self) -> None:
         """Claim soon: another daemon announced turns. It is not announced again, or two full daemons would do so
         forever."""
         self._woken.set()

@@ -205,8 +205,8 @@ class Daemon:
         app.daemon.is_stopping = lambda: self._drained_by > 0
         other_daemons = OtherDaemons(database, clock)
         database.changes.on_publish = lambda: self._notifications.send(EVENTS)
-        self._notifications.listen(EVENTS, other_daemons.heard)
-        self._notifications.listen(INBOX, self._dispatcher.heard)
+        self._notifications.listen(EVENTS, other_daemons.on_announcement)
+        self._notifications.listen(INBOX, self._dispatcher.on_announcement)
         self._notifications.listen(WEBHOOKS, self._look_at_dynamic)
         self._key_upkeep = KeyUpkeep(app, self._tasks.fail)
         self._notifications.listen(KEYS, self._look_at_keys)

@@ -40,7 +40,7 @@ class TaskItems(RowItems):
         super().__init__(database, clock)
         self._rows = TaskRows(database.keys)
 
-    def changed(self, user_id: str) -> None:
+    def note_change(self, user_id: str) -> None:
         """Note that tasks of this user changed."""
         self._notify_change({user_id})
 

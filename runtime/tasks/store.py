@@ -153,10 +153,10 @@ class TaskStore:
         """Return the tasks from number `offset` on, the newest first, and how many there are."""
 
         def read(connection: Connection) -> TaskPage:
-            ids = _ids(user_id, wanted._replace(tags=_rarest_first(connection, user_id, wanted.tags)))
+            ids = _id_query(user_id, wanted._replace(tags=_rarest_first(connection, user_id, wanted.tags)))
             page = ids.order_by(ids.selected_columns[0].desc()).limit(limit).offset(offset)
             found = list(connection.execute(page).scalars())
-            total = connection.execute(_counting(user_id, wanted, ids)).scalar_one()
+            total = connection.execute(_count_query(user_id, wanted, ids)).scalar_one()
             return TaskPage(self._rows.find(connection, user_id, found, wanted.subject), int(total or 0))
 
         async with self._database.read() as connection:
@@ -171,11 +171,11 @@ class TaskStore:
             return [self._rows.change(row) for row in rows]
 
     async def _write(self, user_id: str, actor: Actor, work: Callable[[TaskTransaction], Result]) -> Result:
-        def whole(connection: Connection) -> tuple[Result, bool]:
+        def write(connection: Connection) -> tuple[Result, bool]:
             transaction = TaskTransaction(connection, self._rows, user_id, actor, self._clock)
             return work(transaction), transaction.finish()
 
-        result, changed = await self._database.transact(whole)
+        result, changed = await self._database.transact(write)
         if changed:
             self.on_change(user_id)
         return result
@@ -205,7 +205,7 @@ def _rarest_first(connection: Connection, user_id: str, tags: Sequence[str]) -> 
     return tuple(tag for _, tag in sorted(zip(found, tags, strict=True)))
 
 
-def _ids(user_id: str, wanted: TaskFilter) -> Select[Any]:
+def _id_query(user_id: str, wanted: TaskFilter) -> Select[Any]:
     """Return the query for the ids of tasks. It reads those of the subject, or else of the first tag, in the order of
     the ids, and looks up the other tags of each."""
     tags, mine = wanted.tags, of_subject(wanted.subject)
@@ -225,7 +225,7 @@ def _ids(user_id: str, wanted: TaskFilter) -> Select[Any]:
     return query
 
 
-def _counting(user_id: str, wanted: TaskFilter, ids: Select[Any]) -> Select[Any]:
+def _count_query(user_id: str, wanted: TaskFilter, ids: Select[Any]) -> Select[Any]:
     """Return the query for the number of tasks, of which `ids` is that for their ids."""
     if wanted == EVERY:
         return select(func.sum(task_parts.c.count)).where(task_parts.c.user_id == user_id)

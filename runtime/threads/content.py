@@ -61,8 +61,8 @@ class EventPart(Struct, frozen=True, tag="event"):
 Part = TextPart | DataPart | ToolCallPart | ToolOutputPart | EventPart
 
 
-class Forgotten(NamedTuple):
-    """What was deleted. `ids`: of threads and of items of memories. `messages`: thread and position of each."""
+class Deletion(NamedTuple):
+    """A deletion. `ids`: of threads and of items of memories. `messages`: thread and position of each."""
 
     ids: frozenset[str] = frozenset()
     messages: frozenset[tuple[str, int]] = frozenset()
@@ -95,10 +95,10 @@ def ids_in(text: str) -> list[str]:
     return _ID.findall(text)
 
 
-def without_copies(parts: tuple[Part, ...], forgotten: Forgotten) -> tuple[Part, ...]:
+def without_copies(parts: tuple[Part, ...], deleted: Deletion) -> tuple[Part, ...]:
     """Return the parts with outputs of tools that no longer quote what was deleted; the same object if none does."""
     changed = tuple(
-        msgspec.structs.replace(part, text=text_without(part.text, forgotten))
+        msgspec.structs.replace(part, text=text_without(part.text, deleted))
         if isinstance(part, ToolOutputPart)
         else part
         for part in parts
@@ -106,22 +106,22 @@ def without_copies(parts: tuple[Part, ...], forgotten: Forgotten) -> tuple[Part,
     return changed if changed != parts else parts
 
 
-def text_without(output: str, forgotten: Forgotten) -> str:
+def text_without(output: str, deleted: Deletion) -> str:
     """Return the text of an output that no longer quotes what was deleted; the same text if it does not.
 
     An output that quotes an item or a message is JSON in which the object with the text has its id too. Of such an
     object only what names it is left, and `deleted`. An output in another form that has the id is left out whole.
     """
     ids = frozenset(ids_in(output))
-    named = not ids.isdisjoint(forgotten.ids)
-    if not named and ids.isdisjoint(thread_id for thread_id, _ in forgotten.messages):
+    named = not ids.isdisjoint(deleted.ids)
+    if not named and ids.isdisjoint(thread_id for thread_id, _ in deleted.messages):
         return output
     try:
         value = msgspec.json.decode(output)
     except msgspec.DecodeError:
         # Cut, or a line about an error. Where it has only the thread of a message, its text is not known to be there.
-        return _DELETED if named or not forgotten.ids else output
-    kept = _without(value, forgotten)
+        return _DELETED if named or not deleted.ids else output
+    kept = _without(value, deleted)
     return output if kept == value else msgspec.json.encode(kept).decode()
 
 
@@ -130,18 +130,18 @@ _NAMES: Final = ("outcome", "memory_id", "previous_id", "conversation_id", "posi
 _DELETED: Final = "deleted since"
 
 
-def _without(value: Any, forgotten: Forgotten) -> Any:
+def _without(value: Any, deleted: Deletion) -> Any:
     if isinstance(value, list):
-        return [_without(each, forgotten) for each in value]
+        return [_without(each, deleted) for each in value]
     if isinstance(value, str):
-        names = value in forgotten.ids or forgotten.ids.isdisjoint(ids_in(value))
+        names = value in deleted.ids or deleted.ids.isdisjoint(ids_in(value))
         return value if names else _DELETED
     if not isinstance(value, dict):
         return value
-    named = any(isinstance(each, str) and each in forgotten.ids for each in value.values())
-    if named or (value.get("conversation_id"), value.get("position")) in forgotten.messages:
+    named = any(isinstance(each, str) and each in deleted.ids for each in value.values())
+    if named or (value.get("conversation_id"), value.get("position")) in deleted.messages:
         return {**{name: value[name] for name in _NAMES if name in value}, "deleted": True}
-    return {name: _without(each, forgotten) for name, each in value.items()}
+    return {name: _without(each, deleted) for name, each in value.items()}
 
 
 def _text(part: Part) -> str:

@@ -18,7 +18,7 @@ from runtime.database.schema import approvals, messages, runs, threads
 from runtime.database.sealed import Seal
 from runtime.errors import NotFound
 from runtime.threads import change_log, content
-from runtime.threads.content import EventPart, Forgotten, MessageKind, Part, Role
+from runtime.threads.content import Deletion, EventPart, MessageKind, Part, Role
 from runtime.threads.events.log import EventLog
 from runtime.threads.events.run_event import RunEvent
 from runtime.threads.removal import quotes
@@ -171,7 +171,7 @@ class Messages:
         found = connection.execute(select(*messages.c[*MESSAGE_COLUMNS]).where(*mine).order_by(messages.c.position))
         return [self._message(MessageRow(*row), thread_id, user_id) for row in found]
 
-    def said_in(self, connection: Connection, user_id: str, run_id: str) -> int:
+    def count_agent_messages(self, connection: Connection, user_id: str, run_id: str) -> int:
         """Return how many messages the agent has said in a run."""
         said = messages.c.run_id == run_id, messages.c.role == "assistant", messages.c.kind == "message"
         rows = connection.execute(select(messages.c.id, messages.c.content).where(*said))
@@ -222,8 +222,8 @@ class Messages:
             change_log.note(connection, [thread.id])
 
         # First, because nobody would know of the copies after an interruption.
-        forgotten = Forgotten(messages=frozenset({(thread.id, position)}))
-        await quotes.forget(self._database, thread.user_id, forgotten)
+        deleted = Deletion(messages=frozenset({(thread.id, position)}))
+        await quotes.forget(self._database, thread.user_id, deleted)
         await self._database.transact(remove)
         self.on_change(thread)
 

@@ -121,7 +121,7 @@ async def recorded_steps(database: Database, run_id: str) -> dict[str, RecordedS
         return {key: RecordedStep(*rest) for key, *rest in found}
 
 
-def model_steps(connection: Connection, run_id: str) -> int:
+def count_model_steps(connection: Connection, run_id: str) -> int:
     """Return how many steps of the loop a run has begun: in each its model is asked, as the step `NUMBER/model`."""
     asked = steps.c.run_id == run_id, steps.c.kind == "model", steps.c.key.like("%/model")
     return int(connection.execute(select(func.count()).select_from(steps).where(*asked)).scalar_one())

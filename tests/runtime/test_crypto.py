@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.crypto import MasterKey, Unsealable, derive_key, new_key, place
+from runtime.crypto import MasterKey, Unsealable, associated_data, derive_key, new_key
 
 KEY = MasterKey(bytes(range(32)))
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=8)
@@ -38,7 +38,7 @@ def test_a_wrapped_key_that_was_changed_does_not_open(at: int, difference: int) 
 def test_two_places_are_never_authenticated_as_the_same(
     one: tuple[str, str, str, int], other: tuple[str, str, str, int]
 ) -> None:
-    assert (place(*one) == place(*other)) == (one == other)
+    assert (associated_data(*one) == associated_data(*other)) == (one == other)
 
 
 def test_keys_of_two_purposes_differ() -> None:

@@ -12,7 +12,7 @@ _KEPT_SHARE: Final = 0.5
 """Part of the room for messages that a summary leaves to them, so that the next summary is far away."""
 
 
-def to_summarize(
+def oldest_entries(
     entries: Sequence[Entry], sizes: Sequence[int], *, wanted: int, budget: Budget, threshold: float
 ) -> Sequence[Entry]:
     """Return the oldest entries, whose summary makes room; none while the context is within `threshold`.

@@ -64,9 +64,9 @@ class Runner:
         tool = self._tools.get(name)
         return name if tool is None else tool.name
 
-    def asks(self, calls: Sequence[Call]) -> bool:
+    def any_guarded(self, calls: Sequence[Call]) -> bool:
         """Return True if a person has to confirm some of these calls."""
-        return self._refused is None and any(map(self._confirmations.concerns, calls))
+        return self._refused is None and any(map(self._confirmations.is_guarded, calls))
 
     async def run(self, calls: Sequence[Call]) -> CallOutputs:
         """Run calls in order, until one waits for a person, and return their outputs. Calls that follow each other and

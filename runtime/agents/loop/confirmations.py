@@ -78,7 +78,7 @@ class Confirmations:
                     found[call_id] = verdict
         return found
 
-    def concerns(self, call: Call) -> bool:
+    def is_guarded(self, call: Call) -> bool:
         """Return True if the program wants this call to be confirmed."""
         tool = self._tools.get(call.name)
         return tool is not None and any(guards(each, tool.name) for each in self._patterns)
@@ -88,7 +88,7 @@ class Confirmations:
         was decided counts for a repetition too, because an attempt also begins calls that were denied, to record it."""
         if asked:
             return not await self._log.has_ended(step_key(call.id))
-        return self.concerns(call) and not await self._log.has_begun(step_key(call.id))
+        return self.is_guarded(call) and not await self._log.has_begun(step_key(call.id))
 
     async def _asked_call_ids(self) -> frozenset[str]:
         """Return the ids of the calls about which earlier attempts asked. What a person decided about them holds, also

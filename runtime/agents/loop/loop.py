@@ -17,7 +17,7 @@ import msgspec
 import structlog
 
 from runtime.agents.context.build import ENTRY_SHARE, BuiltContext, build_measured
-from runtime.agents.context.compaction import to_summarize
+from runtime.agents.context.compaction import oldest_entries
 from runtime.agents.context.fields import MESSAGE_TOKENS, Budget, Fields
 from runtime.agents.context.render import join_paragraphs, waiting_text
 from runtime.agents.loop.call import Call, CallOutput, arguments_json, first_ids
@@ -152,7 +152,7 @@ class Loop:
         # An outage may end the calls first; then nobody awaits it.
         replied.add_done_callback(lambda stored: stored.cancelled() or stored.exception())
         acting = [call for call in calls if call.name != DONE.name]
-        if self._runner.asks(acting):
+        if self._runner.any_guarded(acting):
             await self._record_reading(number, reading)
         outputs, waits = await self._call(acting, lossless=reading.lossless)
         self._changed |= any(call.name not in self._reads for call in acting)
@@ -206,7 +206,7 @@ class Loop:
         them out, and nothing is lost."""
         entries, sizes, settings = self._state.entries, built.sizes, self._settings
         old = self._state.absorbable(
-            to_summarize(entries, sizes, wanted=built.wanted, budget=settings.budget, threshold=settings.threshold)
+            oldest_entries(entries, sizes, wanted=built.wanted, budget=settings.budget, threshold=settings.threshold)
         )
         if not old or not self._shrinks:
             return False
@@ -217,7 +217,7 @@ class Loop:
         intent = {"messages": len(old)}
 
         async def act() -> str:
-            return await self._summarizer.summarize(previous, self._state.older(before))
+            return await self._summarizer.summarize(previous, self._state.entries_before(before))
 
         try:
             text = await self._log.step("summary", intent, act, key=key, repeatable=True)

@@ -118,7 +118,7 @@ class ThreadState:
         settled = bisect_left(self.entries, begin, key=_GROUP)
         self.entries = (*self.entries[:settled], *self._entries_of(changed))
 
-    def older(self, position: int) -> list[Entry]:
+    def entries_before(self, position: int) -> list[Entry]:
         """Return the messages before a position for a summary, with the calls apart from what was said, and without
         what can be read again where it is stored: it may be deleted there."""
         messages = map(_without_quotes, self._until(position))

@@ -8,7 +8,7 @@ from typing import Final
 
 from runtime.models.request import ToolSchema
 
-_FOUND: Final = 5
+_MOST_MATCHES: Final = 5
 _WORD: Final = re.compile(r"[a-z0-9]+")
 
 
@@ -23,7 +23,7 @@ class ToolFinder:
         wanted = set(_words(query))
         scored = [(len(wanted & set(_words(f"{tool.name} {tool.description}"))), tool) for tool in self.tools]
         best = sorted((pair for pair in scored if pair[0]), key=lambda pair: -pair[0])
-        return tuple(tool for _, tool in best[:_FOUND])
+        return tuple(tool for _, tool in best[:_MOST_MATCHES])
 
     def promote(self, query: str) -> None:
         """Put the tools that match before the others, so that the next contexts have room for them."""

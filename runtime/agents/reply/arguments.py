@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from runtime.agents.reply.relaxed_json import number, read_whole, whole
+from runtime.agents.reply.relaxed_json import as_integer, number, read_whole
 from runtime.memory.item import well_formed
 
 _NUMBER: Final = re.compile(r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\Z", re.ASCII)
@@ -54,7 +54,7 @@ def _empty_as_null(value: Any, schema: Mapping[str, Any]) -> Any:
 def _cast(value: Any, kind: str, types: set[str], schema: Mapping[str, Any]) -> Any:
     if isinstance(value, str):
         return _from_text(value, types, schema)
-    if kind == "number" and "integer" in types and isinstance(found := whole(value), int):
+    if kind == "number" and "integer" in types and isinstance(found := as_integer(value), int):
         return found
     if "array" in types and kind != "null":
         items = _schema_of("array", schema).get("items")
@@ -75,7 +75,7 @@ def _from_text(text: str, types: set[str], schema: Mapping[str, Any]) -> Any:
     if types & {"integer", "number"} and _NUMBER.match(plain):
         found = number(plain.removeprefix("+"))
         if isinstance(found, float) and "number" not in types:
-            found = whole(found)
+            found = as_integer(found)
         if isinstance(found, int) or (isinstance(found, float) and "number" in types):
             return found
     if types & {"array", "object"} and plain[:1] in ("[", "{"):

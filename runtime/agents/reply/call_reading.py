@@ -47,15 +47,15 @@ def _is_whole(raw: RawCall, reader: Reader) -> bool:
     elsewhere does not matter unless an argument is an object, which may have ended earlier.
     """
     containers = _containers(raw.arguments)
-    if _among(containers, reader.unclosed):
+    if _has_any(containers, reader.unclosed):
         return False
     source = [] if raw.source is None else [raw.source]
-    if raw.flat and _among(source, reader.unclosed):
+    if raw.flat and _has_any(source, reader.unclosed):
         return False
-    if raw.source is not None and _among(source, reader.unclosed) and raw.arguments == {}:
+    if raw.source is not None and _has_any(source, reader.unclosed) and raw.arguments == {}:
         return False
     nested = any(isinstance(each, dict) for each in containers[1:])
-    return not (nested and _among([*source, *containers], reader.implied))
+    return not (nested and _has_any([*source, *containers], reader.implied))
 
 
 def _containers(value: Any) -> list[Any]:
@@ -66,6 +66,6 @@ def _containers(value: Any) -> list[Any]:
     return found
 
 
-def _among(values: list[Any], others: list[object]) -> bool:
+def _has_any(values: list[Any], others: list[object]) -> bool:
     identities = {id(each) for each in others}
     return any(id(each) in identities for each in values)

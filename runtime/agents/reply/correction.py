@@ -19,7 +19,7 @@ from runtime.models.request import Message, Reply, Request, ToolSchema
 MAX_CORRECTIONS: Final = 2
 MAX_CHARACTERS: Final = 32_000
 """Maximum length of a reply that a model is asked to correct."""
-_SHOWN: Final = 2_000
+_EXCERPT: Final = 2_000
 """Characters of a reply that was cut off with which the model is asked for a shorter one."""
 
 Ask = Callable[[Request], Awaitable[Reply]]
@@ -93,7 +93,7 @@ def correction(
     first correction failed; a repetition at the temperature 0 would, too.
     """
     if reading.problem != "malformed" or not _text(reply):
-        return msgspec.structs.replace(request, messages=(*request.messages, *_once_more(reply, reading)))
+        return msgspec.structs.replace(request, messages=(*request.messages, *_retry_messages(reply, reading)))
     instructions = (
         "Put a reply into its required form. Keep its meaning and its words: every message and every tool call that it "
         "contains, and no others. An example or a quotation of a call is text. "
@@ -115,14 +115,14 @@ def correction(
     )
 
 
-def _once_more(reply: Reply, reading: AgentReply) -> tuple[Message, ...]:
+def _retry_messages(reply: Reply, reading: AgentReply) -> tuple[Message, ...]:
     if reading.problem == "malformed":
         said = "Your reply could not be read, because it did not keep to the form. Nothing of it was done. Reply again."
         return (Message("user", said),)
     if reading.problem == "empty" or not _text(reply):
         return (Message("user", "Your reply was empty. Reply again."),)
     return (
-        Message("assistant", _text(reply)[:_SHOWN]),
+        Message("assistant", _text(reply)[:_EXCERPT]),
         Message("user", "Your reply was cut off before its end; nothing of it was done. Reply again, and be shorter."),
     )
 

@@ -84,7 +84,7 @@ class Document(Struct, kw_only=True):
         return "".join(part if isinstance(part, str) else part.text for part in self.parts)
 
     @property
-    def between(self) -> list[str]:
+    def texts_between(self) -> list[str]:
         """The texts before, between and after values, without those of marks and punctuation only."""
         texts = [""]
         for part in self.parts:

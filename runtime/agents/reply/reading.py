@@ -173,7 +173,7 @@ class _Reading:
             seen.add(shown)
             extend(found, self._values.read(each.value) or Contents(unreadable=True))
         if not any(text.strip(BLANK) for text in found.messages):
-            found.messages = document.between
+            found.messages = document.texts_between
         # A reply with calls in the middle of a text may be quoted, too; and a model that goes on after its calls may
         # have invented their outputs.
         found.unreadable = found.unreadable or document.has_text_after(self._has_calls)

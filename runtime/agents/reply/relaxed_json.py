@@ -296,7 +296,7 @@ def number(text: str) -> int | float | str:
     return value if abs(value) != float("inf") else text
 
 
-def whole(value: float) -> int | float:
+def as_integer(value: float) -> int | float:
     """Return a number without a fraction as an integer if 64 bits hold it, else the number."""
     return int(value) if value.is_integer() and _SMALLEST <= value <= _LARGEST else value
 

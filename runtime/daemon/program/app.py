@@ -509,9 +509,9 @@ class App:
             memory.store.subscribe(on_fatal=lambda error: self.daemon.on_fatal(str(error)))
             match memory.store:
                 case RecallStore():
-                    self.state.services.on_change(memory.store.changed)
+                    self.state.services.on_change(memory.store.note_change)
                 case TaskItems():
-                    self.state.tasks.on_change = memory.store.changed
+                    self.state.tasks.on_change = memory.store.note_change
                 case FileStore():
                     memory.store.on_written = self.state.count_items
         await memory.activate(self._start, name=_NAMES.get(type(memory.store)))

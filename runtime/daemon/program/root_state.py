@@ -11,7 +11,7 @@ from pathlib import Path
 import structlog
 
 from dslc.blocks.agent import Agent
-from runtime.agents.act import refuses
+from runtime.agents.act import refuses_at_limit
 from runtime.agents.services import AgentServices
 from runtime.clock import SYSTEM, Clock
 from runtime.daemon.opening.memories import ResourcePools
@@ -148,7 +148,7 @@ class RootState:
 
     def _waits_at_limit(self, agent: str) -> bool:
         declared = self.agent_of(agent)
-        return declared is not None and not refuses(declared, asked=True)
+        return declared is not None and not refuses_at_limit(declared, asked=True)
 
 
 def _approvals(root: Root, database: Database) -> Approvals:

@@ -33,10 +33,10 @@ from runtime.crypto import (
     MasterKey,
     SealedBytes,
     Unsealable,
+    associated_data,
     derive_key,
     new_key,
     open_with,
-    place,
 )
 from runtime.database.keys import tables
 from runtime.database.keys.key import BLOCK, BOUND, Key
@@ -129,7 +129,7 @@ class KeyRing:
         if key.left < 0:
             self._record(key)
         nonce = random_bytes(NONCE_BYTES)
-        sealed = cipher.encrypt(nonce, plaintext, place(user_id, column, row, version))
+        sealed = cipher.encrypt(nonce, plaintext, associated_data(user_id, column, row, version))
         return SealedBytes(key.prefix + nonce + sealed)
 
     def unseal(self, sealed: bytes, column: str, *, user_id: str, row: str, version: int = 0) -> bytes:
@@ -146,7 +146,7 @@ class KeyRing:
                     hint="a removed user's key is forgotten; `symbi key import FILE` brings back keys that were lost",
                 )
         cipher = key.cipher(column) or self._open_cipher(key, column)
-        return open_with(cipher, sealed, place(user_id, column, row, version), column, row)
+        return open_with(cipher, sealed, associated_data(user_id, column, row, version), column, row)
 
     def is_current(self, user_id: str, prefix: bytes) -> bool:
         """True if a value of this user with this beginning is sealed with the key that seals new ones, or with none

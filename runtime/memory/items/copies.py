@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from runtime.database.connection import Database
 from runtime.database.schema import OWNER
 from runtime.memory.item import Item
-from runtime.threads.content import Forgotten
+from runtime.threads.content import Deletion
 from runtime.threads.removal import quotes
 
 
@@ -21,4 +21,4 @@ async def forget_copies_of(database: Database, items: Iterable[Item]) -> None:
         for user_id in {item.user_id, OWNER}:
             of_users[user_id].add(item.memory_id)
     for user_id, ids in of_users.items():
-        await quotes.forget(database, user_id, Forgotten(frozenset(ids)))
+        await quotes.forget(database, user_id, Deletion(frozenset(ids)))

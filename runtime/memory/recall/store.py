@@ -42,7 +42,7 @@ class RecallStore(RowItems):
         self.quoting = quoting
         self._sources = Threads(database, clock), Messages(database, clock), Summaries(database, clock)
 
-    def changed(self, thread: Thread) -> None:
+    def note_change(self, thread: Thread) -> None:
         """Note that messages or summaries of this thread were added or deleted, or all of it."""
         self._notify_change({thread.agent})
 

@@ -26,12 +26,12 @@ class OtherDaemons:
         self._database = database
         self._clock = clock
         self._poll = poll
-        self._heard = asyncio.Event()
+        self._announced = asyncio.Event()
         self._seen: dict[str, int] = {}
 
-    def heard(self) -> None:
+    def on_announcement(self) -> None:
         """Look soon: another daemon announced events."""
-        self._heard.set()
+        self._announced.set()
 
     async def run(self) -> None:
         """Look every `poll` seconds and when events are announced, until cancelled. Only on PostgreSQL is there
@@ -39,12 +39,12 @@ class OtherDaemons:
         if self._database.kind != "postgresql":
             return
         while True:
-            self._heard.clear()
+            self._announced.clear()
             with suppress(Unavailable):
                 await self._look()
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._poll):
-                    await self._heard.wait()
+                    await self._announced.wait()
 
     async def _look(self) -> None:
         changes = self._database.changes

@@ -29,7 +29,7 @@ from runtime.database.schema import (
 )
 from runtime.errors import Conflict
 from runtime.threads import change_log, run
-from runtime.threads.content import Forgotten
+from runtime.threads.content import Deletion
 from runtime.threads.events import log
 from runtime.threads.removal import quotes
 
@@ -105,7 +105,7 @@ async def erase(database: Database, thread_id: str | None = None) -> None:
         for found, user_id in await reading.execute(marked):
             of_users[user_id].add(found)
     for user_id, ids in of_users.items():
-        await quotes.forget(database, user_id, Forgotten(frozenset(ids)))
+        await quotes.forget(database, user_id, Deletion(frozenset(ids)))
     while await database.transact(partial(erase_some, thread_id=thread_id)):
         pass
 
@@ -149,7 +149,7 @@ def erase_some(connection: Connection, *, thread_id: str | None) -> bool:
             return True
     if log.delete_of_threads(connection, found, CHUNK) == CHUNK:
         return True
-    for delete_more in (_delete_inputs, _leave_runs):
+    for delete_more in (_delete_inputs, _detach_runs):
         if delete_more(connection, found) == CHUNK:
             return True
     _free_turns(connection, found)
@@ -208,7 +208,7 @@ def _free_turns(connection: Connection, of: Sequence[str]) -> None:
     bulk.delete(connection, thread_turns, "thread_id", of)
 
 
-def _leave_runs(connection: Connection, of: Sequence[str]) -> int:
+def _detach_runs(connection: Connection, of: Sequence[str]) -> int:
     """Delete some runs of these threads with their steps; return how many runs it was.
 
     Runs of deliveries stay, because a delivery knows its runs, and so do runs that are still running. Of those that

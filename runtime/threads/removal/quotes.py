@@ -22,7 +22,7 @@ from runtime.database.connection import Database
 from runtime.database.schema import messages, output_quotes, steps
 from runtime.database.sealed import Seal
 from runtime.threads import content
-from runtime.threads.content import Forgotten, Part, ToolOutputPart
+from runtime.threads.content import Deletion, Part, ToolOutputPart
 
 CHUNK: Final = 64
 """Maximum number of messages that one transaction rewrites, so that other writes run in between."""
@@ -43,22 +43,23 @@ def note(connection: Connection, codes: bytes, *, message_id: str, user_id: str)
     bulk.insert(connection, output_quotes, ("user_id", "message_id", "codes"), [(user_id, message_id, codes)])
 
 
-async def forget(database: Database, user_id: str, forgotten: Forgotten) -> None:
+async def forget(database: Database, user_id: str, deleted: Deletion) -> None:
     """Delete from the outputs of tools in a user's threads what they quote of something that was deleted, or is about
     to be. May be interrupted and repeated. Raises `Unavailable`.
 
     A run that is at work keeps what it has read until it ends.
     """
-    quoting = await _quoting(database, user_id, {*forgotten.ids, *(thread_id for thread_id, _ in forgotten.messages)})
+    ids = {*deleted.ids, *(thread_id for thread_id, _ in deleted.messages)}
+    quoting = await _quoting_messages(database, user_id, ids)
     changed = 0
     for start in range(0, len(quoting), CHUNK):
-        rewrite = partial(_rewrite, database, user_id, forgotten, quoting[start : start + CHUNK])
+        rewrite = partial(_rewrite, database, user_id, deleted, quoting[start : start + CHUNK])
         changed += await database.transact(rewrite)
     if changed:
         database.empty_log()
 
 
-async def _quoting(database: Database, user_id: str, ids: set[str]) -> list[str]:
+async def _quoting_messages(database: Database, user_id: str, ids: set[str]) -> list[str]:
     """Return the messages that have one of these ids."""
     codes = [_code(found) for each in ids for found in content.ids_in(each)]
     if not codes:
@@ -68,7 +69,7 @@ async def _quoting(database: Database, user_id: str, ids: set[str]) -> list[str]
     last = ""
     while True:
         async with database.read() as reading:
-            has = _few(codes, reading.dialect.name) if len(codes) <= _FEW else true()
+            has = _has_code(codes, reading.dialect.name) if len(codes) <= _FEW else true()
             query = select(*output_quotes.c["message_id", "codes"]).where(output_quotes.c.user_id == user_id, has)
             query = query.where(output_quotes.c.message_id > last).order_by(output_quotes.c.message_id).limit(_PAGE)
             page = (await reading.execute(query)).all()
@@ -78,7 +79,7 @@ async def _quoting(database: Database, user_id: str, ids: set[str]) -> list[str]
         last = page[-1].message_id
 
 
-def _few(codes: Sequence[bytes], dialect: str) -> ColumnElement[bool]:
+def _has_code(codes: Sequence[bytes], dialect: str) -> ColumnElement[bool]:
     """Return the condition that one of these codes is noted."""
     noted = output_quotes.c.codes
     if dialect == "sqlite":
@@ -88,7 +89,7 @@ def _few(codes: Sequence[bytes], dialect: str) -> ColumnElement[bool]:
     return or_(*(place > 0 for place in places))
 
 
-def _rewrite(database: Database, user_id: str, forgotten: Forgotten, ids: Sequence[str], connection: Connection) -> int:
+def _rewrite(database: Database, user_id: str, deleted: Deletion, ids: Sequence[str], connection: Connection) -> int:
     """Rewrite those of these messages that quote it; return their number."""
     seal = Seal(database.keys, messages.c.content)
     keys = [(each,) for each in ids]
@@ -99,18 +100,16 @@ def _rewrite(database: Database, user_id: str, forgotten: Forgotten, ids: Sequen
     ):
         with suppress(Unsealable):
             parts = content.decode(seal.open(sealed, row=row_id, user_id=user_id))
-            kept = content.without_copies(parts, forgotten)
+            kept = content.without_copies(parts, deleted)
             if kept is not parts:
                 contents.append((row_id, seal.close(content.encode(kept), row=row_id, user_id=user_id)))
                 run_ids.add(run_id)
     bulk.update(connection, messages, ("id",), ("content",), contents)
-    _rewrite_steps(connection, Seal(database.keys, steps.c.result), sorted(run_ids - {None}), user_id, forgotten)
+    _rewrite_steps(connection, Seal(database.keys, steps.c.result), sorted(run_ids - {None}), user_id, deleted)
     return len(contents)
 
 
-def _rewrite_steps(
-    connection: Connection, seal: Seal, run_ids: Sequence[str], user_id: str, forgotten: Forgotten
-) -> None:
+def _rewrite_steps(connection: Connection, seal: Seal, run_ids: Sequence[str], user_id: str, deleted: Deletion) -> None:
     """Rewrite the results of the calls of these runs, which have the same outputs."""
     results: list[tuple[str, int, Any]] = []
     columns = ("position", "kind", "result")
@@ -122,7 +121,7 @@ def _rewrite_steps(
         row = f"{run_id}/{position}"
         with suppress(Unsealable):
             result = msgspec.json.decode(seal.open(sealed, row=row, user_id=user_id))
-            text = content.text_without(result["text"], forgotten)
+            text = content.text_without(result["text"], deleted)
             if text != result["text"]:
                 encoded = msgspec.json.encode({**result, "text": text})
                 results.append((run_id, position, seal.close(encoded, row=row, user_id=user_id)))

@@ -60,11 +60,11 @@ def find_run(connection: Connection, run_id: str, user_id: str) -> NamedRun:
         return NamedRun(run, None, None)
     # A delivery that was redelivered from the beginning has another run.
     goes_on = turn.run_id == run.id and turn.state in LIVING
-    before = _before(connection, run.thread_id) if goes_on and turn.state == WAITING else None
+    before = _active_turn(connection, run.thread_id) if goes_on and turn.state == WAITING else None
     return NamedRun(run, turn.state if goes_on else None, turn[2], before)
 
 
-def _before(connection: Connection, thread_id: str | None) -> TurnBefore | None:
+def _active_turn(connection: Connection, thread_id: str | None) -> TurnBefore | None:
     """Return the turn that has a thread; None if none has, or if it has not begun yet."""
     query = select(thread_turns.c.turn_id, thread_turns.c.kind)
     query = query.where(thread_turns.c.thread_id == thread_id, thread_turns.c.active)

@@ -13,7 +13,7 @@ from runtime.models.calls.usage import RunUsage, usage_of
 from runtime.threads.content import EventPart, TextPart, ToolCallPart, ToolOutputPart
 from runtime.threads.messages import Message, Messages
 from runtime.threads.run import ENDED, PARKED
-from runtime.threads.step import model_steps
+from runtime.threads.step import count_model_steps
 from runtime.threads.turns.ending import FAILED
 from runtime.threads.turns.named_run import NamedRun, find_run
 from runtime.threads.turns.turn import AGENT_GONE, LIVING
@@ -151,8 +151,8 @@ def _turn(run: AnsweredRun, thread_id: str | None, said: Iterable[Message], usag
 def run_totals(connection: Connection, messages: Messages, user_id: str, run_id: str) -> dict[str, object]:
     """Return the steps, the messages and the usage of a run, as they are stored."""
     return {
-        "total_steps": model_steps(connection, run_id),
-        "total_messages": messages.said_in(connection, user_id, run_id),
+        "total_steps": count_model_steps(connection, run_id),
+        "total_messages": messages.count_agent_messages(connection, user_id, run_id),
         "usage": usage_of(connection, run_id)._asdict(),
     }
 

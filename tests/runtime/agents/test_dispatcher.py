@@ -210,7 +210,7 @@ async def test_what_another_daemon_announced_is_not_announced_again(database: Da
     task = asyncio.create_task(dispatcher.run())
     await until(lambda: announced == 1)
     for _ in range(3):
-        dispatcher.heard()
+        dispatcher.on_announcement()
         await asyncio.sleep(0.01)
     assert announced == 1
     dispatcher.wake()

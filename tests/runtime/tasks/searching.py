@@ -28,7 +28,7 @@ class TaskSearch:
     def __init__(self, database: Database, clock: Clock, memory: OpenMemory, items: TaskItems) -> None:
         self.memory = memory
         self.store = TaskStore(database, clock, per_hour=0)
-        self.store.on_change = items.changed
+        self.store.on_change = items.note_change
         self._app = App(database, clock)
         self._app.tasks = self.store
         self._app.task_search = memory

@@ -12,7 +12,7 @@ from runtime.database.connection import Database
 from runtime.database.schema import steps
 from runtime.database.sealed import Seal
 from runtime.threads import content
-from runtime.threads.content import Forgotten, ToolOutputPart
+from runtime.threads.content import Deletion, ToolOutputPart
 from runtime.threads.messages import Message, Messages, NewMessage
 from runtime.threads.removal import quotes
 from runtime.threads.run_log import RunLog
@@ -55,10 +55,10 @@ async def test_only_outputs_that_quote_it_are_opened(
     ids = [uuid7(SYSTEM) for _ in range(600)]
     await stored(database, thread, *(quoting(one, other) for one, other in pairwise(ids)))
     monkeypatch.setattr(content, "decode", decode)
-    await quotes.forget(database, "owner", Forgotten(frozenset({ids[100]})))
+    await quotes.forget(database, "owner", Deletion(frozenset({ids[100]})))
     assert len(opened) == 2
     # As many as the database is not asked for.
-    await quotes.forget(database, "owner", Forgotten(frozenset(ids[200:300])))
+    await quotes.forget(database, "owner", Deletion(frozenset(ids[200:300])))
     assert len(opened) == 2 + 101
     monkeypatch.undo()
     left = " ".join(await texts(database, thread))
@@ -81,7 +81,7 @@ async def test_the_log_of_the_run_does_not_keep_it_either(
     part = ToolOutputPart("1", "archival_search", quoting(kept, gone))
     new = NewMessage(role="tool", kind="tool_output", parts=(part,), tokens=40)
     await Messages(database, clock).append(thread, [new], run_id=run_id)
-    await quotes.forget(database, "owner", Forgotten(frozenset({gone})))
+    await quotes.forget(database, "owner", Deletion(frozenset({gone})))
     async with database.read() as reading:
         (row,) = (await reading.execute(steps.select())).all()
     result = json.loads(Seal(database.keys, steps.c.result).open(row.result, row=f"{run_id}/0", user_id="owner"))

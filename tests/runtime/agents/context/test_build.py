@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runtime.agents.context.build import BuiltContext, NoRoom, build, build_measured
-from runtime.agents.context.compaction import to_summarize
+from runtime.agents.context.compaction import oldest_entries
 from runtime.agents.context.fields import Block, Budget, Count, Entry, Fields, Metadata
 from runtime.agents.context.render import cut, schema_text
 from runtime.agents.reply.reply_schema import reply_schema
@@ -323,7 +323,7 @@ def test_a_large_message_is_summarized_by_the_size_of_what_is_shown_of_it() -> N
     thread = (*conversation(80, 30), said(80, "word " * 3000), *(said(81 + n, "word " * 30) for n in range(4)))
     built = build(fields(entries=thread), budget, by_words)
     assert built.left_out
-    old = to_summarize(thread, built.sizes, wanted=built.wanted, budget=budget, threshold=0.8)
+    old = oldest_entries(thread, built.sizes, wanted=built.wanted, budget=budget, threshold=0.8)
     assert built.left_out <= len(old) < 80
 
 
@@ -405,7 +405,7 @@ def test_a_summary_makes_room_and_parts_no_group(
 ) -> None:
     budget, thread = Budget(window, window // 4), grouped(drawn)
     built = build(fields(entries=thread), budget, by_words)
-    old = to_summarize(thread, built.sizes, wanted=built.wanted, budget=budget, threshold=threshold)
+    old = oldest_entries(thread, built.sizes, wanted=built.wanted, budget=budget, threshold=threshold)
     rest = thread[len(old) :]
     assert (*old, *rest) == thread
     assert not {entry.group for entry in old} & {entry.group for entry in rest}

@@ -40,7 +40,7 @@ class Recall:
         self.threads = Threads(database, clock)
         self.messages = Messages(database, clock)
         self.summaries = Summaries(database, clock)
-        self.threads.on_change = self.messages.on_change = self.summaries.on_change = store.changed
+        self.threads.on_change = self.messages.on_change = self.summaries.on_change = store.note_change
 
     async def find(self, text: str, **wanted: str | None) -> list[Item]:
         found = await self.memory.search(Question(text=text, now=WHEN, limit=20, wanted=EntryFilter(**wanted)))  # type: ignore[arg-type]

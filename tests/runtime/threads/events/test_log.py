@@ -273,7 +273,7 @@ async def test_looking_for_events_of_other_daemons_ends_when_it_is_told_of_some_
         others = OtherDaemons(database, clock, poll=60)
         looking = asyncio.create_task(others.run())
         await asyncio.sleep(0.05)
-        others.heard()
+        others.on_announcement()
         await asyncio.sleep(0)
         looking.cancel()
         async with asyncio.timeout(20):
