@@ -50,7 +50,7 @@ def derive_key(key: bytes, *purpose: str) -> bytes:
 
 
 def associated_data(user_id: str, column: str, row: str, version: int) -> bytes:
-    """Return what is authenticated with a value: whose it is, `table.column`, the row, and the version of the row.
+    """Return the data authenticated with a value: its user, `table.column`, the row, and the version of the row.
 
     The length tells where the user's id ends, because both it and the row's may contain any character.
     """

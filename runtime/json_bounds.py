@@ -25,8 +25,8 @@ _NUMBERS: Final = re.compile(rb'[^"0-9]*+(?:' + _TEXT + rb"|([0-9]++)|\Z)", re.D
 
 
 def excess(text: bytes, most: int = MOST_VALUES, most_in_one: int | None = None) -> str | None:
-    """Return what a JSON text has too much of; None if it can be parsed at once. `most`: values that it may have, and
-    `most_in_one` those of one list or object. For a text that is not JSON either is possible.
+    """Return the excess of a JSON text, as a sentence; None if it can be parsed at once. `most`: values that it may
+    have, and `most_in_one` those of one list or object. For a text that is not JSON either is possible.
 
     It is counted as bytes first: an upper bound, which is enough for nearly all.
     """

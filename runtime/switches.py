@@ -33,7 +33,7 @@ class Switch:
 
     @property
     def reason(self) -> str:
-        """Why something does not happen while it is off, in one line."""
+        """Reason why something does not happen while it is off, in one line."""
         return f"{self.subject} switched off by {self.setting}"
 
 
@@ -96,12 +96,12 @@ class Switches:
         return SWITCHES[name].name not in self.off
 
     def reason(self, *names: str) -> str | None:
-        """Return why something does not happen that these switches stop, in one line; None if all of them are on."""
+        """Return the reason why something stops by these switches, in one line; None if all of them are on."""
         return next((SWITCHES[name].reason for name in names if not self.on(name)), None)
 
     @property
     def reasons(self) -> list[str]:
-        """Why something does not happen, a line for each switch that is off."""
+        """Reasons why something does not happen, a line for each switch that is off."""
         return [row.reason for row in SWITCHES.values() if row.name in self.off]
 
     def need(self, name: str | None) -> None:

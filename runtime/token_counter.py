@@ -56,7 +56,7 @@ def estimate(text: str, *, chinese: bool = False) -> int:
 
 
 class Tokenizer(Protocol):
-    """What counts tokens exactly: a model."""
+    """An exact counter of tokens: a model."""
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int] | None:
         """Return the number of tokens of each text; None if there is no tokenizer, or if it cannot be asked now."""

@@ -28,16 +28,16 @@ GROUPS: Final[tuple[Group, ...]] = get_args(Group)
 OF_AGENTS: Final = frozenset({"agents", "agent-memory", "approvals"})
 """The groups whose tools the switch `agents` stops."""
 USUAL: Final = frozenset(GROUPS) - {"approvals"}
-"""What `all` stands for. With the tools of the others a client lifts the limits of agents, so they have to be named:
+"""The groups of `all`. With the tools of the others a client lifts the limits of agents, so they have to be named:
 the model behind a client may have been talked into it by what it reads."""
 ALL: Final = "all"
 READ_ONLY: Final = "read-only"
 WORDS: Final = (*GROUPS, ALL, READ_ONLY)
-"""What a choice consists of."""
+"""Words of which a choice consists."""
 
 
 class ToolFolder(NamedTuple):
-    """What the tools in a folder of `runtime/tools` are, unless their rows say otherwise: see `ToolProperties`."""
+    """Properties of the tools in a folder of `runtime/tools`, unless their rows say otherwise: see `ToolProperties`."""
 
     group: Group | None = None
     indexes: bool = False
@@ -62,7 +62,7 @@ _FOLDERS: Final = {
 
 
 def folder_of(module: str) -> ToolFolder:
-    """Return what the tools of a module of `runtime/tools` have in common; nothing for other modules."""
+    """Return the common properties of the tools of a module of `runtime/tools`; none for other modules."""
     return _FOLDERS.get(module.removeprefix("runtime.tools.").partition(".")[0], ToolFolder())
 
 
@@ -109,7 +109,7 @@ class ToolChoice:
         return ToolChoice(self.groups - {group}, self.read_only)
 
     def within(self, limit: ToolChoice | None) -> ToolChoice:
-        """Return what of the choice `limit` allows; None: everything."""
+        """Return the part of the choice that `limit` allows; None: everything."""
         if limit is None:
             return self
         return ToolChoice(self.groups & limit.groups, self.read_only or limit.read_only)

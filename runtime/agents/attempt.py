@@ -76,7 +76,7 @@ LONGEST_SUBJECT: Final = 1000
 
 
 _URGENT: Final = "urgent_tasks"
-"""Kind and key of the step that records what a run says of tasks."""
+"""Kind and key of the step that records the notice of a run about urgent tasks."""
 _URGENT_SHARE: Final = 16
 """Urgent tasks have at most this part of the request."""
 
@@ -286,8 +286,8 @@ class _Attempt:
         await self._state.load()
         message = await self._store_input()
         budget = await budget_of(self._agent, self._client)
-        said = await self._urgent_notice(budget)
-        fields = (await self._fields(blocks))._replace(urgent_tasks=said.text)
+        notice = await self._urgent_notice(budget)
+        fields = (await self._fields(blocks))._replace(urgent_tasks=notice.text)
         loop = Loop(
             run_log=self._log,
             client=self._client,
@@ -310,14 +310,14 @@ class _Attempt:
             state=self._state,
             summarizer=self._summarizer,
             publisher=lambda: self._services.deltas.publisher(self._turn.run_id),
-            mark_urgent_said=lambda: self._services.urgent_tasks.mark_said(self._turn.user_id, said.task_ids),
+            mark_urgent_said=lambda: self._services.urgent_tasks.mark_said(self._turn.user_id, notice.task_ids),
         )
         ended = await loop.run()
         await self._services.counters.keep(self._client)
         return ended
 
     def _origin(self, message: str) -> Origin:
-        """Return where the calls of this run come from. `message`: what it was woken with."""
+        """Return the origin of the calls of this run. `message`: what it was woken with."""
         thread, turn = self._place.thread, self._turn
         woken = {"webhook": turn.webhook, "delivery_id": turn.id} if isinstance(turn, ClaimedDelivery) else {}
         return Origin(kind=thread.kind, subject=thread.subject, message=message[:LONGEST_EXCERPT], **woken)
@@ -336,22 +336,22 @@ class _Attempt:
         waiting = waiting_text(self._state.waiting)
         budget = await budget_of(self._agent, self._client)
         urgent = await self._urgent_tasks()
-        said = self._notice_of(urgent, budget)
-        whole = fields._replace(entries=self._state.entries, summary=summary, tasks=waiting, urgent_tasks=said.text)
-        return Preview(await build_measured(whole, budget, self._counter, self._client), budget, urgent, said)
+        notice = self._notice_of(urgent, budget)
+        whole = fields._replace(entries=self._state.entries, summary=summary, tasks=waiting, urgent_tasks=notice.text)
+        return Preview(await build_measured(whole, budget, self._counter, self._client), budget, urgent, notice)
 
     async def _urgent_notice(self, budget: Budget) -> UrgentNotice:
-        """Return what this run says of urgent and overdue tasks, the same in each of its contexts and attempts."""
+        """Return the notice of this run about urgent tasks, the same in each of its contexts and attempts."""
         recorded = await self._log.has_ended(_URGENT)
         if not recorded and await self._log.has_begun(model_step(1)):
             # An earlier attempt had none to say.
             return NOTHING
-        said = NOTHING if recorded else self._notice_of(await self._urgent_tasks(), budget)
-        if not recorded and not said.text:
+        notice = NOTHING if recorded else self._notice_of(await self._urgent_tasks(), budget)
+        if not recorded and not notice.text:
             return NOTHING
 
         async def act() -> UrgentNotice:
-            return said
+            return notice
 
         return UrgentNotice(*await self._log.step(_URGENT, {}, act, key=_URGENT, repeatable=True))
 

@@ -25,7 +25,7 @@ from runtime.tools.knowledge.knowledge import KnownHits, search_knowledge
 HITS: Final = 10
 """Maximum number of items, and of parts of conversations, that memory is asked for."""
 _KNOWN_SHARE: Final = 4
-"""What memory knows about the query has at most this part of the context."""
+"""Memories about the query have at most this part of the context."""
 
 
 class _ThreadExcerpt(NamedTuple):
@@ -36,7 +36,7 @@ class _ThreadExcerpt(NamedTuple):
 
 
 async def build_prompt(services: AgentServices, context: Context, request: PromptRequest) -> BuiltPrompt:
-    """Return what an agent knows as a context for a prompt. Nothing is stored, and no model is asked.
+    """Return the knowledge of an agent as a context for a prompt. Nothing is stored, and no model is asked.
 
     Raises `Unsealable`, and StoreError for a memory that cannot be read.
     """
@@ -85,7 +85,7 @@ async def _search_memory(context: Context, agent: Agent, subject: str | None, qu
 
 
 def _memory_text(hits: KnownHits, excerpt: _ThreadExcerpt, request: PromptRequest, count: Count) -> str:
-    """Return what memory knows about the query as text, without the messages that the context has anyway."""
+    """Return memories about the query as text, without the messages that the context has anyway."""
     room = request.tokens // _KNOWN_SHARE // 2
     here = None if request.thread is None or not excerpt.entries else request.thread.id
     said = (

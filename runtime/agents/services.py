@@ -1,5 +1,5 @@
-"""What agents with a model share in one daemon: the stores of their threads, blocks and settings, and the watchers of
-their runs."""
+"""Services that agents with a model share in one daemon: the stores of their threads, blocks and settings, and the
+watchers of their runs."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ _END_TEXTS: Final = {
     "failed": "The turn failed:",
 }
 _COMPLETE: Final = ("answered", "done", "repeated")
-"""How runs end whose calls have outputs. One with too many steps may have left some, if the agent has fewer steps than
+"""Ends of runs whose calls have outputs. One with too many steps may have left some, if the agent has fewer steps than
 when it began."""
 _EMPTY: Final = "the model's replies were empty"
-"""Why a run failed that has no error."""
+"""Reason of a run that failed without an error."""
 
 
 class AgentServices:

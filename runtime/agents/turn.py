@@ -28,7 +28,7 @@ class AgentContext:
     agent: Agent
     """As it is for the turn's user."""
     settings: Mapping[str, Any]
-    """Those that the user gives the agent and that count."""
+    """Settings that the user gives the agent and that count."""
     memory: OpenMemory
     """The memory that it writes to."""
     services: AgentServices

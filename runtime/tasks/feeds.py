@@ -52,7 +52,7 @@ class Feed(NamedTuple):
 
 
 class FeedUser(NamedTuple):
-    """Whose feed a token opens. `version`: grows with each new token of the user."""
+    """The user whose feed a token opens. `version`: grows with each new token of the user."""
 
     user_id: str
     version: int
@@ -97,7 +97,7 @@ class TaskFeeds:
         return await self._database.transact(remove)
 
     async def user_of(self, token: str) -> FeedUser | None:
-        """Return whose feed a token opens; None for a wrong one. Raises `Unavailable`.
+        """Return the user whose feed a token opens; None for a wrong one. Raises `Unavailable`.
 
         The database is queried each time, so that every daemon refuses an old token at once. The query is by hash, so
         its timing reveals nothing about the token.
@@ -119,7 +119,7 @@ class TaskFeeds:
         return FeedUser(row.user_id, row.version)
 
     async def content(self, user: FeedUser) -> FeedContent:
-        """Return what the feed of a user shows: open tasks, the next due first, then the newest without a due
+        """Return the tasks of the feed of a user: open tasks, the next due first, then the newest without a due
         date, and those that ended in the last `ENDED_DAYS` days, the newest first; `MOST` in all. Raises
         `Unavailable`."""
         since = milliseconds(self._clock) - ENDED_DAYS * 86_400_000

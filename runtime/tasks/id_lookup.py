@@ -1,4 +1,4 @@
-"""How a person names a task: by its id, or by the last characters of it.
+"""Names of tasks for people: the id, or the last characters of it.
 
 The beginning of an id is the time, which tasks that were made together share; its last 12 digits are random.
 """

@@ -26,8 +26,8 @@ MOST_TAGS: Final = 20
 
 
 class Due(NamedTuple):
-    """When a task is due. `at`: Unix milliseconds. `day`: it is due at the end of this day, which is `at`; None: it is
-    due at a time."""
+    """The due date of a task. `at`: Unix milliseconds. `day`: it is due at the end of this day, which is `at`; None: it
+    is due at a time."""
 
     at: int
     day: date | None
@@ -81,7 +81,7 @@ class Task:
 
 
 class Actor(NamedTuple):
-    """Who acts. `agent`, `run_id`, `attempt`, `key` and `webhook`: of an acting agent, see
+    """The actor of a change. `agent`, `run_id`, `attempt`, `key` and `webhook`: of an acting agent, see
     `runtime.tools.context.Acting`. `subject`: whose tasks exist for it."""
 
     source: Source

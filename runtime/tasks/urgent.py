@@ -43,7 +43,7 @@ class UrgentTask(NamedTuple):
 
 
 class UrgentNotice(NamedTuple):
-    """What one run says of tasks. `text`: as a context has it; empty without any."""
+    """The notice of one run about tasks. `text`: as a context has it; empty without any."""
 
     task_ids: list[str]
     text: str
@@ -98,7 +98,7 @@ class UrgentTasks:
 
 
 def urgent_notice(found: Sequence[UrgentTask], *, tokens: int, count: Callable[[str], int]) -> UrgentNotice:
-    """Return what a context says of these tasks: those that wait, as many as fit into `tokens` tokens, at most
+    """Return the notice of a context about these tasks: those that wait, as many as fit into `tokens` tokens, at most
     `TOKENS`; the others wait for another run."""
     room = min(tokens, TOKENS) - count(_HEAD)
     said: list[str] = []

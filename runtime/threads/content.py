@@ -43,7 +43,7 @@ class ToolCallPart(Struct, frozen=True, tag="tool_call", omit_defaults=True):
 
 
 class ToolOutputPart(Struct, frozen=True, tag="tool_output"):
-    """What a tool returned, as the model reads it. `call_id`: the call that it answers."""
+    """The output of a tool, as the model reads it. `call_id`: the call that it answers."""
 
     call_id: str
     name: str

@@ -38,7 +38,7 @@ class ClaimedInput(ClaimedTurn, frozen=True, kw_only=True):
     sent_at: int
     """Unix milliseconds."""
     metadata: dict[str, str] | None = None
-    """What its sender gave with it."""
+    """Given by its sender."""
 
     @property
     def arrived_at(self) -> int:

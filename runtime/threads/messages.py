@@ -166,13 +166,13 @@ class Messages:
             return await connection.run_sync(self.find_of_run, thread.id, thread.user_id, run_id)
 
     def find_of_run(self, connection: Connection, thread_id: str, user_id: str, run_id: str) -> list[Message]:
-        """Return what `of_run` does, within a transaction."""
+        """Return the same as `of_run`, within a transaction."""
         mine = messages.c.thread_id == thread_id, messages.c.run_id == run_id
         found = connection.execute(select(*messages.c[*MESSAGE_COLUMNS]).where(*mine).order_by(messages.c.position))
         return [self._message(MessageRow(*row), thread_id, user_id) for row in found]
 
     def count_agent_messages(self, connection: Connection, user_id: str, run_id: str) -> int:
-        """Return how many messages the agent has said in a run."""
+        """Return the number of messages that the agent has sent in a run."""
         said = messages.c.run_id == run_id, messages.c.role == "assistant", messages.c.kind == "message"
         rows = connection.execute(select(messages.c.id, messages.c.content).where(*said))
         count = 0
@@ -200,7 +200,7 @@ class Messages:
             return frozenset((await connection.execute(asking)).scalars())
 
     async def count(self, thread: Thread) -> int:
-        """Return how many messages the thread has now; 0 if it was deleted."""
+        """Return the number of messages that the thread has now; 0 if it was deleted."""
         query = select(threads.c.length - threads.c.deletions).where(
             threads.c.id == thread.id, threads.c.kind != DELETED
         )

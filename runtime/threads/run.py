@@ -58,8 +58,8 @@ class End(NamedTuple):
     at: int
     error: str | None
     ended: str | None = None
-    """How the run ended: `answered`, `done`, `max_steps`, `repeated`, `cancelled`, `failed` …; None while it waits, and
-    for agents without a model."""
+    """The end of the run: `answered`, `done`, `max_steps`, `repeated`, `cancelled`, `failed` …; None while it waits,
+    and for agents without a model."""
 
 
 class RunRow(NamedTuple):

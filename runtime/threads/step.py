@@ -122,6 +122,6 @@ async def recorded_steps(database: Database, run_id: str) -> dict[str, RecordedS
 
 
 def count_model_steps(connection: Connection, run_id: str) -> int:
-    """Return how many steps of the loop a run has begun: in each its model is asked, as the step `NUMBER/model`."""
+    """Return the number of steps of the loop of a run: in each its model is asked, as the step `NUMBER/model`."""
     asked = steps.c.run_id == run_id, steps.c.kind == "model", steps.c.key.like("%/model")
     return int(connection.execute(select(func.count()).select_from(steps).where(*asked)).scalar_one())

@@ -23,7 +23,7 @@ class NewSummary(Struct, frozen=True, kw_only=True):
     first_position: int
     last_position: int
     message_count: int
-    """How many messages it covers."""
+    """Number of messages that it covers."""
     text: str
     tokens: int
     """Of the text."""

@@ -66,15 +66,15 @@ class Thread(Struct, frozen=True, kw_only=True):
     length: int
     """The position of its next message."""
     deletions: int
-    """How many messages were deleted from it, one by one."""
+    """Number of messages that were deleted from it, one by one."""
     summary_count: int
     created_at: int
     updated_at: int
-    """When its last message was appended."""
+    """Time of its last message."""
 
     @property
     def message_count(self) -> int:
-        """Return how many messages it has."""
+        """Return the number of its messages."""
         return self.length - self.deletions
 
 

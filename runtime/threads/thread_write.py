@@ -25,7 +25,7 @@ class ThreadGone(GiveUp):
 
 
 class Writer(NamedTuple):
-    """Who writes to a thread. `attempt`: of the run, which may write only while it is the current one; None: not
+    """The writer to a thread. `attempt`: of the run, which may write only while it is the current one; None: not
     fenced."""
 
     thread_id: str

@@ -250,7 +250,7 @@ class _StableParts:
         yield self._leave_out_blocks
 
     def size_note(self, section: str) -> str:
-        """Return how much of a block is shown, by the name of its section; empty if it is whole."""
+        """Return the size of a block that is cut, by the name of its section; empty if it is whole."""
         for block, (_, shown) in zip(self._blocks, self._cuts, strict=True):
             if section == f"block {block.label}" and shown < len(block.value):
                 return f"{shown:,} of {len(block.value):,} characters"

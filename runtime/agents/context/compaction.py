@@ -1,4 +1,4 @@
-"""Which messages of a thread a summary absorbs, before its context becomes too large. Pure functions."""
+"""Messages of a thread that a summary absorbs, before its context becomes too large. Pure functions."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Entry(NamedTuple):
 
 
 class Metadata(NamedTuple):
-    """What the agent has in its memory. `compacted`: when its thread was last summarized, as shown; None: never."""
+    """Sizes of the memories of an agent. `compacted`: when its thread was last summarized, as shown; None: never."""
 
     archival: int
     recall: int
@@ -83,7 +83,7 @@ class Fields(NamedTuple):
     schema_in_prompt: bool = False
     """True if the schema takes tokens of the request."""
     known: str = ""
-    """What memory knows about a query, as shown."""
+    """Memories about a query, as shown."""
     urgent_tasks: str = ""
     """The user's tasks that are urgent or overdue, as shown; empty for a run that has none to say."""
 
@@ -112,5 +112,5 @@ _SOURCES: Final = {
 
 
 def window_line(budget: Budget) -> str:
-    """Return how large the window is, and who says so, in one line."""
+    """Return the size of the window and its source, in one line."""
     return f"the window has {budget.window:,} tokens, {_SOURCES[budget.source]}"

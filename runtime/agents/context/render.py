@@ -54,7 +54,7 @@ def block_text(block: Block, shown: str | None = None) -> str:
 
 
 def tail_text(fields: Fields) -> str:
-    """Return what changes with every turn, as the last message of a context; empty for one that shows no state."""
+    """Return the state of a turn, as the last message of a context; empty for one that shows no state."""
     if not fields.time:
         return ""
     lines = [metadata_text(fields.metadata), f"Current time: {fields.time}"]

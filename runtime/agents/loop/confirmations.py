@@ -116,7 +116,7 @@ def _question(call: Call, tool: Tool | None) -> Question:
 
 
 def _verdict(question: Question, approval: Approval | None, *, begun: bool) -> Verdict | None:
-    """Return what is decided about a call; None if it may run. `begun`: an earlier attempt began it."""
+    """Return the verdict on a call; None if it may run. `begun`: an earlier attempt began it."""
     if approval is None:
         return None
     if approval.state not in (AWAITING, APPROVED):

@@ -1,4 +1,4 @@
-"""What wakes an agent, as the first message of its run."""
+"""The first message of a run: the input that wakes the agent."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ from runtime.tools.model.agent_toolset import DONE, FIND_TOOL
 log = structlog.get_logger("symbiont.agent")
 
 RunEnd = Literal["answered", "done", "max_steps", "repeated", "failed"]
-"""How a run ended by itself; a person may also have cancelled it."""
+"""The end of a run by itself; a person may also have cancelled it."""
 
 Refresh = Callable[[Fields, bool], Awaitable[Fields]]
 """Returns fields with the state and the time as they are now; if its second argument is true, also with those that an
@@ -255,7 +255,7 @@ class Loop:
             await self._log.step("reply", {}, act, key=_reply_key(number), repeatable=True)
 
     async def _ask(self, number: int, *, last: bool = False) -> AgentReply:
-        """Return what the model replies. `last`: it is asked without tools where it stands."""
+        """Return the reply of the model. `last`: it is asked without tools where it stands."""
         if await self._log.has_ended(model_step(number)):
             return await self._recorded_reading(number, last=last)
         built = await self._context(number, last=last)

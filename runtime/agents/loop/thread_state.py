@@ -1,4 +1,4 @@
-"""What one run knows of its thread: the newest summary and the messages after it."""
+"""The state of a thread in one run: the newest summary and the messages after it."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ class ThreadState:
         self._native = native
         self.summary: Summary | None = None
         self.input: Entry | None = None
-        """What the run answers."""
+        """The message that the run answers."""
         self.entries: tuple[Entry, ...] = ()
         """The messages as entries of a context."""
         self.visible: VisibleContext | None = None
-        """What of the thread is in the newest context; None before there is one."""
+        """The part of the thread in the newest context; None before there is one."""
         self.outputs: Mapping[str, CallOutput] = {}
-        """What earlier attempts of this run have stored, by the ids of the calls."""
+        """Outputs that earlier attempts of this run have stored, by the ids of the calls."""
         self.waiting: tuple[str, ...] = ()
         """The tools whose calls of other turns wait for a person, each once."""
         self.block_rooms: Mapping[str, int] = {}

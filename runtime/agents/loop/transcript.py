@@ -26,7 +26,7 @@ _WAITS: Final = (
 _LATE: Final = "This call waited for approval, and has an output now. Go on with the turn that made it."
 
 Group = tuple[str | None, str]
-"""What the messages of one group have in common: the run and the step, or the message alone."""
+"""The key of a group of messages: the run and the step, or the message alone."""
 
 
 def entries_of(

@@ -1,4 +1,4 @@
-"""What an agent's model replied: messages to the person and calls of tools."""
+"""The reply of an agent's model: messages to the person and calls of tools."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 
 ToolCalling = Literal["json", "native"]
-"""How a model calls tools: in the JSON of its text, or by the model's own interface."""
+"""The way a model calls tools: in the JSON of its text, or by the model's own interface."""
 
 Rung = Literal["strict", "lossless", "repaired", "text"]
-"""How a reply was read: as valid JSON, or native calls with valid arguments; with changes that lose nothing; with
+"""The way a reply was read: as valid JSON, or native calls with valid arguments; with changes that lose nothing; with
 guesses; as plain text."""
 
 Problem = Literal["malformed", "cut", "empty"]
-"""Why another reply may be worth its cost: a part could be read only by guessing, or not at all; it was cut off at
+"""Reason to ask for another reply: a part could be read only by guessing, or not at all; it was cut off at
 `max_tokens` or withheld; it says nothing."""
 
 

@@ -32,7 +32,7 @@ _VISIBLE: Final = re.compile(r"\S")
 _MARKS: Final = re.compile(r"(?:```+|~~~+)[ \t]*[\w+-]*|`|</?[\w:-]{1,40}>")
 
 Recognize = Callable[[Any, bool], bool]
-"""Says whether a value is part of a reply. The flag: it is marked as a tool call."""
+"""Returns True if a value is part of a reply. The flag: it is marked as a tool call."""
 
 
 class ReplyJson(Struct):

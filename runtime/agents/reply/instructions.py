@@ -1,4 +1,4 @@
-"""What a model is told about the form of its replies."""
+"""Instructions for a model about the form of its replies."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from runtime.tools.model.signature import signature
 
 
 def reply_instructions(tools: Sequence[ToolSchema]) -> str:
-    """Return how to reply in JSON, with an example that calls one of `tools`."""
+    """Return the instructions for a reply in JSON, with an example that calls one of `tools`."""
     if not tools:
         return 'Reply with one JSON object only:\n{"messages": ["your answer"]}'
     return (

@@ -35,7 +35,7 @@ _MAX_MESSAGES: Final = 64
 
 
 def read_reply(reply: Reply, tools: Sequence[ToolSchema], calling: ToolCalling = "json") -> AgentReply:
-    """Return what a reply says. Pure; it raises nothing.
+    """Return the reading of a reply. Pure; it raises nothing.
 
     The ladder: without reasoning, as valid JSON, as JSON with changes that lose nothing, as one message. In `native`,
     text is a message, and calls in it count only where marks say so or the text is nothing else.

@@ -13,7 +13,7 @@ MAX_ARGUMENTS: Final = 24_000
 """Maximum size of all arguments' schemas, in characters. Services refuse large schemas or are slow with them."""
 
 _KEPT: Final = frozenset({"type", "enum", "const", "required", "additionalProperties"})
-"""What services turn into a grammar. The tools check the rest."""
+"""Keywords that services turn into a grammar. The tools check the rest."""
 
 
 @lru_cache(maxsize=64)

@@ -62,7 +62,7 @@ class ReplyStream:
         self._out: list[MessagePart] = []
 
     def feed(self, part: str) -> list[MessagePart]:
-        """Return what can be shown with the next part of the text."""
+        """Return the text that can be shown with the next part of the reply."""
         self._buffer = self._buffer[self._at :] + part
         self._at = 0
         self._out = []

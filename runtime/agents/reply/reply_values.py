@@ -37,8 +37,8 @@ class RawCall(Struct):
 
 
 class Contents(Struct):
-    """What a value says. `unreadable`: something in it is neither. `lost`: something in it was meant as a call, or as
-    messages, and is left out."""
+    """The content of a value. `unreadable`: something in it is neither. `lost`: something in it was meant as a call, or
+    as messages, and is left out."""
 
     messages: list[str] = field(default_factory=list)
     calls: list[RawCall] = field(default_factory=list)
@@ -67,7 +67,7 @@ class ValueReader:
         return isinstance(value, dict) and self._envelope_of(value) is None
 
     def read(self, value: Any) -> Contents | None:
-        """Return what a value says, or None if it is not a reply. Here also as a model may mean it only where its
+        """Return the content of a value, or None if it is not a reply. Here also as a model may mean it only where its
         text is nothing else than this value."""
         contents = Contents()
         if isinstance(value, str):

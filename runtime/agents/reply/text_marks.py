@@ -59,5 +59,5 @@ FENCE_AFTER: Final = re.compile(r"\A\s*(?:```+|~~~+|`)")
 
 
 def end_of_reasoning(begin: re.Match[str]) -> re.Pattern[str]:
-    """Return what ends a reasoning that begins with a match of `REASONING`."""
+    """Return the pattern that ends a reasoning, which begins with a match of `REASONING`."""
     return _HARMONY_END if begin["harmony"] else REASONING_END

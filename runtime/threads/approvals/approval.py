@@ -18,13 +18,13 @@ CANCELLED: Final = "cancelled"
 """Its run ended before a person decided."""
 
 Via = Literal["cli", "http", "mcp"]
-"""How a person decided; `mcp`: by a client of the Model Context Protocol."""
+"""The way a person decided; `mcp`: by a client of the Model Context Protocol."""
 
 STATES: Final = (AWAITING, APPROVED, DENIED, EXPIRED, CANCELLED)
 
 
 class Origin(Struct, frozen=True, kw_only=True):
-    """Where a call came from. `kind` and `subject`: of its thread. `webhook` and `delivery_id`: of the delivery that
+    """The origin of a call. `kind` and `subject`: of its thread. `webhook` and `delivery_id`: of the delivery that
     woke the agent; None if a person did. `message`: the beginning of what it was woken with."""
 
     kind: str = ""

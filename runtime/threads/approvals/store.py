@@ -63,7 +63,7 @@ class _Content(msgspec.Struct, frozen=True):
 
 
 class _Decision(msgspec.Struct, frozen=True):
-    """What a person decided about what exactly. It is sealed, because the state is not: whoever can write to the
+    """The decision of a person about an exact call. It is sealed, because the state is not: whoever can write to the
     database could approve calls."""
 
     state: str
@@ -244,7 +244,7 @@ class Approvals:
             return _UNREADABLE
 
     def _decision_of(self, row: ApprovalRow) -> _Decision | None:
-        """Return what a person decided; None if the row says anything else."""
+        """Return the decision of a person; None if the row says anything else."""
         if row.decision is None:
             return None
         try:

@@ -141,7 +141,7 @@ class EventLog:
         return EventPage(events, max(newest, after), complete=True)
 
     async def page(self, user_id: str, after: int, **wanted: Any) -> EventPage:
-        """Return what `read` does. Raises `Unavailable`."""
+        """Return a page, see `read`. Raises `Unavailable`."""
         async with self._database.read() as connection:
             return await connection.run_sync(lambda connection: self.read(connection, user_id, after, **wanted))
 

@@ -36,7 +36,7 @@ STARTED: Final = "started"
 
 
 Data = Mapping[str, Any]
-"""What an event tells, as JSON."""
+"""The content of an event, as JSON."""
 
 
 class RunEvent(NamedTuple):

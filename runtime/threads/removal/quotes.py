@@ -1,4 +1,4 @@
-"""What outputs of tools quote of items, messages and threads, by their ids, and its deletion when those are deleted.
+"""Quotes of items, messages and threads in outputs of tools, by their ids, and their deletion with what they quote.
 
 The ids in an output are noted in the transaction that stores it, in a row of some bytes, so that a deletion looks
 through those, and opens only the outputs that quote what is deleted.

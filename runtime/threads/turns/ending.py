@@ -25,7 +25,7 @@ from runtime.threads.turns.turn import (
 )
 
 FAILED: Final = "failed"
-"""How the run of a dead letter ended."""
+"""The end of the run of a dead letter."""
 
 CANCELLED_BY_PERSON: Final = "a person cancelled it"
 
@@ -52,15 +52,15 @@ class EndedRun(NamedTuple):
     agent: str
     thread_id: str | None
     ended: str | None
-    """How, see `run.End`; None for agents without a model, and if the agent is gone."""
+    """See `run.End`; None for agents without a model, and if the agent is gone."""
     error: str | None
     at: int
     cause: str | None = None
-    """Why it failed, see `Outcome.cause`."""
+    """See `Outcome.cause`."""
 
 
 OnEnded = Callable[[Connection, Sequence[EndedRun]], None]
-"""Is told of runs that end, in the transaction that ends them."""
+"""Called with runs that end, in the transaction that ends them."""
 
 
 class EndedTurn(NamedTuple):
@@ -140,7 +140,7 @@ def _run_end(ending: TurnOutcome[Any]) -> run.End:
 
 
 def end_name(outcome: Outcome) -> str | None:
-    """Return how a run with this outcome ended, see `run.End`; None if it goes on."""
+    """Return the end of a run with this outcome, see `run.End`; None if it goes on."""
     return {DONE: outcome.ended, DEAD: outcome.ended or FAILED, CANCELLED: CANCELLED}.get(outcome.state)
 
 

@@ -45,7 +45,7 @@ async def named_run(database: Database, run_id: str, user_id: str) -> NamedRun:
 
 
 def find_run(connection: Connection, run_id: str, user_id: str) -> NamedRun:
-    """Return what `named_run` does, within a transaction. Raises NotFound."""
+    """Return the same as `named_run`, within a transaction. Raises NotFound."""
     query = select(*_COLUMNS).select_from(runs).outerjoin(threads, _THREAD)
     row = connection.execute(query.where(runs.c.id == run_id, runs.c.user_id == user_id)).first()
     if row is None:

@@ -86,7 +86,7 @@ class TurnQueue(ABC, Generic[T]):
         self.lease = lease
         self.shared = database.kind == "postgresql"
         self.suspects = 0
-        """How many suspects wait."""
+        """Number of suspects that wait."""
         self._database = database
         self._clock = clock
         self._on_ended = on_ended

@@ -70,7 +70,7 @@ class ThreadOrder:
         self._entering = Stage(stage_ranks.ENTER, enter, threads=_threads_to_enter)
 
     async def enter(self, turn: ClaimedTurn, thread_id: str) -> None:
-        """Return when `turn`, which runs, is the active one of the thread; any attempt may repeat it.
+        """Make `turn`, which runs, the active one of the thread; any attempt may repeat it.
 
         Raises `ThreadBusy` if it has to wait, with which its attempt must end; `NoThread`, `Superseded`,
         `Unavailable`.

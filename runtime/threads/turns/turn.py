@@ -87,7 +87,7 @@ class Outcome(NamedTuple):
     counts: bool = True
     """False: the attempt does not count towards the dead letter, because its end is no failure of the agent."""
     ended: str | None = None
-    """How the run ended, see `run.End`."""
+    """The end of the run, see `run.End`."""
     run_state: str | None = None
     """State of the run while it waits, see `Away.state`; None: the usual one."""
     until: int | None = None
