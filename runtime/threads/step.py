@@ -106,19 +106,17 @@ def store_steps(connection: Connection, writes: Sequence[StepWrite]) -> list[Exc
     ]
 
 
-def find_steps(connection: Connection, run_id: str, keys: Sequence[str]) -> dict[str, RecordedStep]:
-    """Return the steps of a run with these keys."""
+def find_steps(connection: Connection, run_id: str, keys: Sequence[str] | None = None) -> dict[str, RecordedStep]:
+    """Return the steps of a run by key, of these keys only if they are given."""
     query = select(*steps.c["key", "position", "kind", "repeatable", "state", "result"])
-    found = connection.execute(query.where(steps.c.run_id == run_id, steps.c.key.in_(keys)))
-    return {key: RecordedStep(*rest) for key, *rest in found}
+    query = query.where(steps.c.run_id == run_id, *([] if keys is None else [steps.c.key.in_(keys)]))
+    return {key: RecordedStep(*rest) for key, *rest in connection.execute(query)}
 
 
 async def recorded_steps(database: Database, run_id: str) -> dict[str, RecordedStep]:
     """Return the steps that earlier attempts at the run recorded, by key."""
-    query = select(*steps.c["key", "position", "kind", "repeatable", "state", "result"])
     async with database.read() as connection:
-        found = await connection.execute(query.where(steps.c.run_id == run_id))
-        return {key: RecordedStep(*rest) for key, *rest in found}
+        return await connection.run_sync(find_steps, run_id)
 
 
 def count_model_steps(connection: Connection, run_id: str) -> int:
