@@ -163,8 +163,9 @@ def test_every_line_about_a_delivery_has_its_id_and_a_senders_own_id_is_only_sho
 
 
 def test_not_even_debugging_shows_what_libraries_say_of_statements_and_values(daemon: Daemon) -> None:
-    daemon.github(b'{"n":4}', "quiet")
-    # Lines are written by a thread of their own, a moment after the answer.
+    delivery = daemon.github(b'{"n":4}', "quiet").json()["delivery_id"]
+    # Lines are written by a thread of their own, in the order in which they were logged.
+    until(lambda: delivery in {line.get("delivery_id") for line in daemon.entries("run_ended")})
     loggers = until(lambda: {line["logger"] for line in daemon.entries() if line["level"] == "debug"})
     assert {name.partition(".")[0] for name in loggers} <= {"symbiont", "runtime"}
 
