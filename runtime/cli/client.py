@@ -84,8 +84,8 @@ class RootClient:
     def __init__(self, root: Root) -> None:
         self._root = root
         self._stack = ExitStack()
-        self._alone: Answering | None = None
-        self._answered = False
+        self._answer_alone: Answering | None = None
+        self._has_answered = False
 
     def __enter__(self) -> Self:
         return self
@@ -109,17 +109,17 @@ class RootClient:
         the daemon ended before it answered an operation that must not be repeated.
         """
         given = {key: value for key, value in (parameters or {}).items() if value is not None or key in null}
-        if self._alone is not None:
-            return self._alone(name, given, user, progress)
+        if self._answer_alone is not None:
+            return self._answer_alone(name, given, user, progress)
         answer = _ask_daemon(self._root, name, given, user, progress)
-        if answer is None and self._answered:
+        if answer is None and self._has_answered:
             raise SymbiontError(
                 f"the daemon on {self._root.folder} stopped", hint="answered operations are done; repeat the rest"
             )
         end = time.monotonic() + BETWEEN_SECONDS
         while answer is None:
             try:
-                self._alone = self._stack.enter_context(_own_root(self._root, name, given))
+                self._answer_alone = self._stack.enter_context(_own_root(self._root, name, given))
             except RootInUse:
                 # Another daemon may have started in the meantime, or is about to end.
                 answer = _ask_daemon(self._root, name, given, user, progress)
@@ -135,8 +135,8 @@ class RootClient:
                 if answer is None:
                     time.sleep(0.05)
             else:
-                return self._alone(name, given, user, progress)
-        self._answered = True
+                return self._answer_alone(name, given, user, progress)
+        self._has_answered = True
         return answer
 
     def pages(self, name: str, parameters: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

@@ -118,7 +118,7 @@ def approve(name: str, yes: bool, root: Path | None, as_json: bool) -> None:
         if not as_json:
             _print_block(shown)
         if not yes:
-            confirm(f"{_starts(shown)} to list its tools?", undone="nothing was started or approved")
+            confirm(f"{_start_text(shown)} to list its tools?", undone="nothing was started or approved")
         seen = {"server": name, "digest": shown["digest"]}
         found = client.call("mcp_server_inspect", seen, progress=no_progress)
         if not as_json:
@@ -157,7 +157,7 @@ def login(name: str, yes: bool, root: Path | None) -> None:
     echo(f"logged in to {name}")
 
 
-def _starts(shown: Mapping[str, Any]) -> str:
+def _start_text(shown: Mapping[str, Any]) -> str:
     return "Start this command" if shown["kind"] == "command" else "Call this address"
 
 

@@ -24,7 +24,7 @@ from runtime.api.admin.protocol import (
 from runtime.mcp.backend import BackendFailure, Progress
 
 _CHUNK: Final = 256 * 1024
-_NOBODY: Final = (FileNotFoundError, ConnectionRefusedError, ConnectionResetError, BrokenPipeError)
+_NO_OWNER_ERRORS: Final = (FileNotFoundError, ConnectionRefusedError, ConnectionResetError, BrokenPipeError)
 
 
 class OwnerGone(Exception):  # noqa: N818 - it says what is the case
@@ -44,7 +44,7 @@ async def ask(
     """
     try:
         reader, writer = await asyncio.open_unix_connection(address)
-    except (*_NOBODY, BlockingIOError):
+    except (*_NO_OWNER_ERRORS, BlockingIOError):
         raise OwnerGone(was_sent=False) from None
     except OSError as error:
         message = f"the admin socket {address} cannot be used: {error.strerror or error}"
@@ -59,7 +59,7 @@ async def ask(
         writer.write(head.encode() + body)
         await writer.drain()
         return await _answer(reader, root, progress)
-    except (*_NOBODY, asyncio.IncompleteReadError, ValueError):
+    except (*_NO_OWNER_ERRORS, asyncio.IncompleteReadError, ValueError):
         raise OwnerGone(was_sent=True) from None
     finally:
         writer.close()

@@ -36,7 +36,7 @@ class Authenticator:
         self._tokens = tokens
         self._clock = clock
         self._since = -WINDOW_SECONDS
-        self._refused = 0
+        self._refusals = 0
 
     async def caller(self, authorization: Sequence[str], source: str | None) -> Caller:
         """Return the caller of the token in the `Authorization` header lines. Raises Problem, and `Unavailable`.
@@ -56,11 +56,11 @@ class Authenticator:
         """Log a refused token, at most `LINES` of them a minute."""
         now = self._clock.monotonic()
         if now - self._since >= WINDOW_SECONDS:
-            if self._refused > LINES:
-                log.warning("token_refusals_not_logged", count=self._refused - LINES)
-            self._since, self._refused = now, 0
-        self._refused += 1
-        if self._refused <= LINES:
+            if self._refusals > LINES:
+                log.warning("token_refusals_not_logged", count=self._refusals - LINES)
+            self._since, self._refusals = now, 0
+        self._refusals += 1
+        if self._refusals <= LINES:
             log.warning("token_refused", source=source, reason=refused.reason, token=refused.token_id)
-        if self._refused == LINES:
+        if self._refusals == LINES:
             log.warning("token_refusals_limited", seconds=WINDOW_SECONDS)

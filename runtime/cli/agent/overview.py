@@ -41,7 +41,7 @@ list_ = tool_command(
 )
 
 
-def _of_model(value: Cell) -> Cell:
+def _model_cell(value: Cell) -> Cell:
     """Return a cell that recorders do not have."""
 
     def cell(row: Mapping[str, Any]) -> Any:
@@ -74,16 +74,16 @@ show = tool_command(
             "declared": lambda row: row["declared"] or "no: it only records",
             "model": lambda row: row["model"] or RECORDER,
             "memory": lambda row: row["memory"] or "the default",
-            "thread": _of_model("thread"),
-            "tools": _of_model(lambda row: ", ".join(row["tools"]) or "memory tools"),
-            "asks before": _of_model(lambda row: ", ".join(row["confirm"])),
-            "tool calling": _of_model("tool_calling"),
-            "steps": _of_model(lambda row: f"at most {row['max_steps']:,}"),
-            "context": _of_model(lambda row: f"at most {row['max_tokens']:,} tokens"),
-            "summarizer": _of_model(lambda row: row["summarizer"] or "its model"),
-            "blocks": _of_model(lambda row: ", ".join(dict.fromkeys(("persona", "human", *row["blocks"])))),
-            "limits": _of_model(_limits),
-            "locked": _of_model(lambda row: ", ".join(row["lock"])),
+            "thread": _model_cell("thread"),
+            "tools": _model_cell(lambda row: ", ".join(row["tools"]) or "memory tools"),
+            "asks before": _model_cell(lambda row: ", ".join(row["confirm"])),
+            "tool calling": _model_cell("tool_calling"),
+            "steps": _model_cell(lambda row: f"at most {row['max_steps']:,}"),
+            "context": _model_cell(lambda row: f"at most {row['max_tokens']:,} tokens"),
+            "summarizer": _model_cell(lambda row: row["summarizer"] or "its model"),
+            "blocks": _model_cell(lambda row: ", ".join(dict.fromkeys(("persona", "human", *row["blocks"])))),
+            "limits": _model_cell(_limits),
+            "locked": _model_cell(lambda row: ", ".join(row["lock"])),
             "last run": _last_run,
         },
         text="instruction",

@@ -73,7 +73,7 @@ _BLOCKS = {
     "too_old": "left: its text from before the run is not stored any more",
     "unchanged": "has its text from before the run already",
 }
-_TAKEN_BACK = ("deleted", "retracted", "restored")
+_CHANGED_OUTCOMES = ("deleted", "retracted", "restored")
 _NOTHING = "nothing was changed"
 
 
@@ -98,10 +98,10 @@ def _amount(answer: Mapping[str, Any]) -> str:
     """Return how much would be taken back."""
     found = []
     for memory in answer["memories"]:
-        count = sum(item["outcome"] in _TAKEN_BACK for item in memory["items"])
+        count = sum(item["outcome"] in _CHANGED_OUTCOMES for item in memory["items"])
         if count:
             found.append(f"{count_text(count, 'item')} in the memory {memory['memory']}")
-    blocks = [block["label"] for block in answer["blocks"] if block["outcome"] in _TAKEN_BACK]
+    blocks = [block["label"] for block in answer["blocks"] if block["outcome"] in _CHANGED_OUTCOMES]
     if blocks:
         found.append(f"the block{'' if len(blocks) == 1 else 's'} {', '.join(blocks)}")
     return " and ".join(found)

@@ -15,7 +15,7 @@ _QUESTION: Final = "Run this call? (y)es, (n)o, (a)lways, (l)ater: "
 _ANSWERS: Final = {"y": "y", "yes": "y", "n": "n", "no": "n", "a": "a", "always": "a", "l": "l", "later": "l"}
 
 
-class LeftWaiting(SymbiontError):  # noqa: N818 - it says what became of the turn
+class DecisionPostponed(SymbiontError):  # noqa: N818 - it says what became of the turn
     """The person decides later: the turn waits, and the chat goes on."""
 
     def __init__(self, approval_id: str) -> None:
@@ -26,7 +26,7 @@ class LeftWaiting(SymbiontError):  # noqa: N818 - it says what became of the tur
 
 def decide(conversation: Conversation, approval: Mapping[str, Any]) -> None:
     """Show a call, ask, and store the decision; if another one was made meanwhile, that is shown. Raises
-    LeftWaiting."""
+    DecisionPostponed."""
     print_approval(approval, err=True)
     match _answer():
         case "y":
@@ -37,7 +37,7 @@ def decide(conversation: Conversation, approval: Mapping[str, Any]) -> None:
             reason = _read_reply("Why? (the agent reads it; empty for no reason): ")
             _store(conversation, "approval_deny", approval, reason=reason or None)
         case _:
-            raise LeftWaiting(approval["id"])
+            raise DecisionPostponed(approval["id"])
 
 
 def _answer() -> str:

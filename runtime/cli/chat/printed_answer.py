@@ -58,7 +58,7 @@ def print_end(answer: Mapping[str, Any]) -> None:
 
 def ask_live(conversation: Conversation, message: str, *, patience: int = 0) -> dict[str, Any]:
     """Send a message, show its answer while it arrives, and return it; see `Conversation.ask`. A person on the terminal
-    is asked about calls that wait for approval. Raises LeftWaiting."""
+    is asked about calls that wait for approval. Raises DecisionPostponed."""
     return _live(conversation, partial(conversation.ask, message, patience=patience))
 
 
@@ -85,7 +85,7 @@ class LiveAnswer:
     def __init__(self, conversation: Conversation | None = None) -> None:
         """`conversation`: in which a person decides about calls that wait for approval; None: nobody does."""
         self._conversation = conversation
-        self._shown: list[str] = []
+        self._texts: list[str] = []
         self._message: int | None = None
 
     def show(self, event: Event) -> None:
@@ -97,7 +97,7 @@ class LiveAnswer:
         match event["event"], event.get("state"):
             case run_event.MESSAGE, _:
                 for number, text in enumerate(event["messages"]):
-                    if text.strip() not in self._shown:
+                    if text.strip() not in self._texts:
                         self._text(number, text)
                         self.stop()
             case run_event.TOOL, run_event.STARTED:
@@ -116,13 +116,13 @@ class LiveAnswer:
         """End the line of the message that is being shown, if there is one."""
         if self._message is not None:
             self._message = None
-            self._shown[-1] = self._shown[-1].strip()
+            self._texts[-1] = self._texts[-1].strip()
             echo()
 
     def end(self, answer: Mapping[str, Any]) -> None:
         """Show what of the whole answer was not shown yet, and how it ended."""
         self.stop()
-        shown = list(self._shown)
+        shown = list(self._texts)
         for text in answer["messages"]:
             if text.strip() in shown:
                 shown.remove(text.strip())
@@ -133,9 +133,9 @@ class LiveAnswer:
     def _text(self, message: int, text: str) -> None:
         if message != self._message:
             self.stop()
-            self._shown.append("")
+            self._texts.append("")
             self._message = message
-        self._shown[-1] += text
+        self._texts[-1] += text
         echo_text(text, nl=False)
         sys.stdout.flush()
 

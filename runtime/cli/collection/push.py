@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _TYPES = ("episodic", "semantic", "procedural")
 _SHOWN = 5
 """Maximum number of skipped file types that are named; the rest is counted."""
-_BEYOND = 25
+_PAGES_AHEAD = 25
 """Pages looked for at once behind the last one. If a document had this many blank pages, later pages are not found."""
 
 
@@ -115,7 +115,7 @@ def _push(root: Root, sources: PushSources, about: dict[str, Any], *, replace: b
                     done.add(answer)
                     for each in answer["failed"]:
                         sources.fail(batch.owners[each["index"]], each["message"])
-                done.files += batch.ended
+                done.files += batch.complete_files
                 if batch.last is not None and replace:
                     _forget_missing_pages(client, about, batch.last, done)
                 progress(name, sources.read, len(sources))
@@ -130,12 +130,12 @@ def _forget_missing_pages(client: RootClient, about: dict[str, Any], last: PushS
     """Delete the items of pages that the document no longer has, a few pages at a time, until there are none."""
     number = len(last.document.passages) + 1
     while True:
-        items = [{"text": "", "source_uri": last.uri_of(each)} for each in range(number, number + _BEYOND)]
+        items = [{"text": "", "source_uri": last.uri_of(each)} for each in range(number, number + _PAGES_AHEAD)]
         answer = client.call("push", {**about, "items": items, "replace": True}, progress=no_progress)
         done.add(answer)
         if not answer["removed"]:
             return
-        number += _BEYOND
+        number += _PAGES_AHEAD
 
 
 def _print_result(done: _Totals, sources: PushSources, *, as_json: bool) -> None:

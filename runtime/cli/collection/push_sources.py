@@ -43,7 +43,7 @@ class Batch:
     items: list[dict[str, Any]] = field(default_factory=list)
     owners: list[str] = field(default_factory=list)
     """The name of the file of each item."""
-    ended: int = 0
+    complete_files: int = 0
     """Number of files that are complete with this batch."""
     characters: int = 0
     replaces: bool = True
@@ -136,12 +136,12 @@ class PushSources:
                 if batch.full:
                     yield batch
                     batch = Batch(replaces=batch.replaces)
-            batch.ended += 1
+            batch.complete_files += 1
             if source.document.numbered and source.uri is not None:
                 batch.last = source
                 yield batch
                 batch = Batch()
-        if batch.items or batch.ended:
+        if batch.items or batch.complete_files:
             yield batch
 
 

@@ -89,27 +89,27 @@ def import_(
     imported; the exit code is then 1.
     """
     asked = {"agent": agent, "memory": memory, "gates": gates(close_governance, tdd_proof, evidence)}
-    done = _ImportResult(source, quiet=as_json)
+    result = _ImportResult(source, quiet=as_json)
     with open_input(source) as file, RootClient(find_root(root)) as client, progress_bar("importing") as progress:
         size = os.fstat(file.fileno()).st_size if source != "-" else 0
-        for batch in _batches(file, done.refuse):
-            items = [done.with_new_ids(line.item) for line in batch]
+        for batch in _batches(file, result.refuse):
+            items = [result.with_new_ids(line.item) for line in batch]
             answer = client.call("memory_import", {**asked, "items": items}, progress=no_progress)
-            done.stored += answer["stored"]
-            done.there += answer["there"]
+            result.stored += answer["stored"]
+            result.there += answer["there"]
             for line, outcome in zip(batch, answer["lines"], strict=True):
                 if outcome["outcome"] == "refused":
-                    done.refuse(line.number, outcome["reason"])
+                    result.refuse(line.number, outcome["reason"])
                 else:
-                    done.take(line.item, outcome["memory_id"])
+                    result.take(line.item, outcome["memory_id"])
             progress("", batch[-1].read, size)
     if as_json:
-        echo_json({"stored": done.stored, "there": done.there, "refused": done.refused})
+        echo_json({"stored": result.stored, "there": result.there, "refused": result.refusals})
     else:
-        refused = f", {len(done.refused):,} refused" if done.refused else ""
-        there = f"{done.there:,} {'was' if done.there == 1 else 'were'} there already"
-        echo(f"imported {count_text(done.stored, 'item')}; {there}{refused}")
-    if done.refused:
+        refused = f", {len(result.refusals):,} refused" if result.refusals else ""
+        there = f"{result.there:,} {'was' if result.there == 1 else 'were'} there already"
+        echo(f"imported {count_text(result.stored, 'item')}; {there}{refused}")
+    if result.refusals:
         sys.exit(1)
 
 
@@ -119,7 +119,7 @@ class _ImportResult:
     def __init__(self, source: str, *, quiet: bool) -> None:
         self.stored = 0
         self.there = 0
-        self.refused: list[dict[str, Any]] = []
+        self.refusals: list[dict[str, Any]] = []
         self._changed: dict[str, str] = {}
         """New ids by former ids, of items whose id changed."""
         self._source = "standard input" if source == "-" else source
@@ -145,7 +145,7 @@ class _ImportResult:
         return self._changed.get(memory_id, memory_id) if isinstance(memory_id, str) else memory_id
 
     def refuse(self, number: int, reason: str) -> None:
-        self.refused.append({"line": number, "reason": reason})
+        self.refusals.append({"line": number, "reason": reason})
         if not self._quiet:
             echo(f"{self._source}:{number}: {reason}", fg="red", err=True)
 

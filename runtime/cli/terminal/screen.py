@@ -19,7 +19,7 @@ import click
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-_KEPT: Final = "\t\n\u200c\u200d"
+_PRINTABLE_CONTROLS: Final = "\t\n\u200c\u200d"
 
 # Printable by their category, and yet blank: fillers, and the selectors of variants other than those of emoji.
 _BLANK: Final = frozenset(
@@ -160,7 +160,7 @@ def printable(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return "".join("\ufffd" if _is_unseen(each) and each not in _KEPT else each for each in text)
+    return "".join("\ufffd" if _is_unseen(each) and each not in _PRINTABLE_CONTROLS else each for each in text)
 
 
 def one_line(text: str) -> str:

@@ -14,7 +14,7 @@ from runtime.cli.terminal.screen import echo_json
 from runtime.cli.tool_command import Fields, Rows
 from runtime.errors import UsageError
 
-_LEFT_OUT = ("asana", "notion")
+_UNSUPPORTED = ("asana", "notion")
 
 
 @click.command(short_help="List the known senders, or show how NAME signs.")
@@ -50,7 +50,7 @@ def providers(name: str | None, as_json: bool) -> None:
 
 def _hint(name: str, known: Mapping[str, str]) -> str:
     """Return a hint for an unknown name. `known`: title and description of each provider."""
-    if name.lower() in _LEFT_OUT:
+    if name.lower() in _UNSUPPORTED:
         return f"{name.lower()} sends its secret in an unsigned request, so it is not supported; use `custom`"
     mentioned = [each for each, text in known.items() if len(name) > 2 and name.lower() in text.lower()]
     near = get_close_matches(name.lower(), known, n=1) or mentioned

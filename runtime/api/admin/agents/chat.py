@@ -27,7 +27,7 @@ from runtime.tools.agent.run_answer import AnsweredRun, answer_of
 from runtime.tools.conversations.overview import own_thread
 
 LONGEST_PATIENCE: Final = 86_400
-_EARLIER: Final = 50
+_HISTORY_MESSAGES: Final = 50
 
 Patience = Annotated[int, Field(ge=0, le=LONGEST_PATIENCE)]
 
@@ -49,18 +49,18 @@ async def chat_open(
     talking, user_id = talking_agent(context, agent), context.caller.user_id
     own = await context.services.running_agent(context.program, talking, user_id)
     if new:
-        there = await context.services.threads.conversation(user_id, talking.name)
+        open_thread = await context.services.threads.conversation(user_id, talking.name)
     else:
-        there = await talking_thread(context, thread, talking)
-    earlier = await context.services.messages.newest(there, limit=_EARLIER)
+        open_thread = await talking_thread(context, thread, talking)
+    earlier = await context.services.messages.newest(open_thread, limit=_HISTORY_MESSAGES)
     said = [message.text for message in earlier if _is_of_a_person(message)]
     return {
         "agent": talking.name,
         "model": model_of(own.agent),
-        "thread": there.id,
-        "kind": there.kind,
-        "subject": memory_subject(there, talking),
-        "messages": there.message_count,
+        "thread": open_thread.id,
+        "kind": open_thread.kind,
+        "subject": memory_subject(open_thread, talking),
+        "messages": open_thread.message_count,
         "said": said,
     }
 
@@ -82,16 +82,16 @@ async def chat_send(
     talking, services = talking_agent(context, agent), context.services
     if context.daemon.cancel_run is None:
         raise no_daemon()
-    there = await talking_thread(context, thread, talking)
-    await services.running_agent(context.program, talking, there.user_id)
+    open_thread = await talking_thread(context, thread, talking)
+    await services.running_agent(context.program, talking, open_thread.user_id)
     if context.limits.budgets is not None:
-        await context.limits.budgets.check(there.user_id, talking.name)
+        await context.limits.budgets.check(open_thread.user_id, talking.name)
     if context.limits.texts is not None:
-        await context.limits.texts.check(there.user_id, len(message.encode()), context.memories)
-    run_id = await services.inputs.send(there.user_id, talking.name, there.id, message, SCOPES)
+        await context.limits.texts.check(open_thread.user_id, len(message.encode()), context.memories)
+    run_id = await services.inputs.send(open_thread.user_id, talking.name, open_thread.id, message, SCOPES)
     context.daemon.on_queued()
-    context.tell({"event": "sent", "run": run_id, "thread": there.id})
-    return await _follow_run(context, there, Target(run_id, is_new=True), patience, decides=decides)
+    context.tell({"event": "sent", "run": run_id, "thread": open_thread.id})
+    return await _follow_run(context, open_thread, Target(run_id, is_new=True), patience, decides=decides)
 
 
 @operation()
@@ -110,9 +110,9 @@ async def chat_follow(
     written. At a limit of a budget it is not followed any longer if `patience` is given. Returns what the agent said
     and called, and how the run ended: null if it goes on.
     """
-    there = await own_thread(context, thread, None, None)
-    await named_run(context.database, run, there.user_id)
-    return await _follow_run(context, there, Target(run, after=after), patience, decides=decides)
+    open_thread = await own_thread(context, thread, None, None)
+    await named_run(context.database, run, open_thread.user_id)
+    return await _follow_run(context, open_thread, Target(run, after=after), patience, decides=decides)
 
 
 def no_daemon() -> SymbiontError:

@@ -57,29 +57,29 @@ async def agent_context_preview(
     `urgent_tasks`: in the main thread of the main agent the user's urgent and overdue tasks, when each was said last,
     and whether this context says it."""
     talking = talking_agent(context, agent)
-    there = await talking_thread(context, thread, talking)
-    user_id = there.user_id
+    open_thread = await talking_thread(context, thread, talking)
+    user_id = open_thread.user_id
     turn = ClaimedInput(
-        id=there.id,
+        id=open_thread.id,
         run_id="",
         attempt=0,
         tries=0,
         agent=talking.name,
         user_id=user_id,
-        thread_id=there.id,
+        thread_id=open_thread.id,
         text="",
         scopes=frozenset(SCOPES),
         sent_at=milliseconds(context.clock),
     )
     own = await context.services.own_agent(context.program, talking, user_id)
-    about = context.agent_context(own, Caller(user_id, turn.scopes), ActingAgent(talking.name, "", there.id))
+    about = context.agent_context(own, Caller(user_id, turn.scopes), ActingAgent(talking.name, "", open_thread.id))
     if about.client is None:
         raise UsageError(f"the agent {talking.name} has no model")
     run_log = RunLog(context.database, context.clock, turn.run_id, turn.attempt, user_id=user_id)
     built = await preview(turn, run_log, about, about.client)
     return {
         "agent": talking.name,
-        "thread": there.id,
+        "thread": open_thread.id,
         "tokens": built.context.tokens,
         "window": built.budget.window,
         "window_source": built.budget.source,

@@ -32,10 +32,10 @@ log = structlog.get_logger("symbiont.agents")
 
 _SKEW: Final = timedelta(days=1)
 """Tolerance of times of items before their run: clocks of daemons differ, and may be set back."""
-_STORING: Final = ("archival_insert", "archival_replace")
+_STORE_TOOLS: Final = ("archival_insert", "archival_replace")
 """Tools whose items have the address of their call."""
-_DONE: Final = ("deleted", "retracted", "restored")
-_LEFT: Final = ("replaced", "edited", "too_old")
+_CHANGED_OUTCOMES: Final = ("deleted", "retracted", "restored")
+_SKIPPED_OUTCOMES: Final = ("replaced", "edited", "too_old")
 _locks = KeyedLock()
 
 
@@ -70,7 +70,7 @@ async def _undo(context: AdminContext, found: NamedRun, user_id: str, *, dry_run
     }
     blocks = await undo_blocks(context.services.blocks, user_id, run.id, Origin("person"), dry_run=dry_run)
     outcomes = [each.outcome for done in items.values() for each in done] + [each.outcome for each in blocks]
-    changed = sum(outcome in _DONE for outcome in outcomes)
+    changed = sum(outcome in _CHANGED_OUTCOMES for outcome in outcomes)
     if changed and not dry_run:
         log.info("run_undone", run_id=run.id, agent=run.agent, user_id=user_id, changes=changed)
     return {
@@ -79,7 +79,7 @@ async def _undo(context: AdminContext, found: NamedRun, user_id: str, *, dry_run
         "memories": [{"memory": name, "items": [_item(each) for each in done]} for name, done in items.items() if done],
         "blocks": [_block(each) for each in blocks],
         "changed": changed > 0,
-        "complete": not any(outcome in _LEFT for outcome in outcomes),
+        "complete": not any(outcome in _SKIPPED_OUTCOMES for outcome in outcomes),
         "notes": await _notes(context, run, user_id, items),
         "dry_run": dry_run,
     }
@@ -95,9 +95,9 @@ async def _undo_memory(
         return await foresee_undo(memory, user_id, run.id, agent_id=agent_id, began=began)
     now = utc(context.clock.now())
     foreseen = await foresee_undo(memory, user_id, run.id, agent_id=agent_id, began=began)
-    await forget_copies_of(context.database, (each.item for each in foreseen if each.outcome in _DONE))
+    await forget_copies_of(context.database, (each.item for each in foreseen if each.outcome in _CHANGED_OUTCOMES))
     done = await undo_items(memory, user_id, run.id, now, agent_id=agent_id, began=began)
-    gone = {each.item.source_uri for each in done if each.outcome in _DONE}
+    gone = {each.item.source_uri for each in done if each.outcome in _CHANGED_OUTCOMES}
     addresses = {address for address in gone if address is not None and address.startswith(run_uri(run.id, ""))}
     if addresses:
         await note_taken_back(context.database, context.clock, run.id, user_id, addresses)
@@ -142,7 +142,7 @@ async def _stored_addresses(context: AdminContext, run: RunRow, user_id: str) ->
 
 
 def _has_stored(output: ToolOutputPart) -> bool:
-    if output.name not in _STORING or output.status != "ok":
+    if output.name not in _STORE_TOOLS or output.status != "ok":
         return False
     try:
         answer = msgspec.json.decode(output.text)

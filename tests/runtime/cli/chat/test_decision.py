@@ -10,7 +10,7 @@ import pytest
 
 from runtime.cli.chat import decision
 from runtime.cli.chat.conversation import Conversation
-from runtime.cli.chat.decision import LeftWaiting, decide
+from runtime.cli.chat.decision import DecisionPostponed, decide
 from runtime.daemon.process.root import Root
 from runtime.errors import Conflict
 from tests.runtime.cli.terminal.test_approval import WAITS
@@ -60,7 +60,7 @@ def test_an_answer_is_stored_and_an_empty_line_is_none(
 
 @pytest.mark.parametrize("lines", [("l",), (EOFError(),)])
 def test_a_person_decides_later(deciding: Deciding, lines: tuple[str | Exception, ...]) -> None:
-    with pytest.raises(LeftWaiting, match="waits for your decision") as left:
+    with pytest.raises(DecisionPostponed, match="waits for your decision") as left:
         deciding(*lines)
     assert left.value.hint == f"`/pending` in a chat, or `symbi agent approve {WAITS['id']}`"
 

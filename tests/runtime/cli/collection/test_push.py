@@ -285,7 +285,7 @@ def test_a_batch_is_of_bounded_size(tmp_path: Path) -> None:
     for number in range(450):
         (tmp_path / f"{number:03}.txt").write_text("x" * (2000 if number < 300 else 1))
     batches = list(PushSources([str(tmp_path)], None, None).batches(forgetting=True))
-    assert sum(len(batch.items) for batch in batches) == sum(batch.ended for batch in batches) == 450
+    assert sum(len(batch.items) for batch in batches) == sum(batch.complete_files for batch in batches) == 450
     assert all(len(batch.items) <= 200 and batch.characters < 300_000 for batch in batches)
 
 
