@@ -63,7 +63,7 @@ class CountedModel:
         self.model = model
         self.seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else _SECONDS
         self._url = _url(whole.get("url"))
-        self._places = row.concurrency
+        self._slots = row.concurrency
         self._service = (
             "model",
             row.name,
@@ -87,7 +87,7 @@ class CountedModel:
         return CountedCalls(
             self.block.name,
             self.model.model,
-            self._context.services.of(identity, self._places),
+            self._context.services.of(identity, self._slots),
             self._context,
             price=price,
             longest_wait=LONGEST_WAIT_SECONDS,

@@ -116,12 +116,12 @@ class CountedCalls:
         """
         until = self._clock.monotonic() + seconds
         async with AsyncExitStack() as stack:
-            place = self.service.place(urgent=urgent)
+            slot = self.service.slot(urgent=urgent)
             if urgent:
                 async with self._in_time(until, seconds):
-                    await stack.enter_async_context(place)
+                    await stack.enter_async_context(slot)
             else:
-                await stack.enter_async_context(place)
+                await stack.enter_async_context(slot)
                 until = self._clock.monotonic() + seconds
 
             async def once() -> Answer:
@@ -141,7 +141,7 @@ class CountedCalls:
         The first part arrives within `seconds`, and each later one within as many after the one before. Raises as
         `call`, also for a stream that ends without a whole reply.
         """
-        async with self.service.place():
+        async with self.service.slot():
             until = self._clock.monotonic() + seconds
 
             async def begin() -> tuple[AsyncGenerator[str | Reply, None], str | Reply]:

@@ -1,4 +1,4 @@
-"""The state that all callers of one service share: its free places and its availability."""
+"""The state that all callers of one service share: its free slots and its availability."""
 
 from __future__ import annotations
 
@@ -37,22 +37,22 @@ class ServiceAway(Retry):
 class Service:
     """One model of a service with one key. One event loop uses it.
 
-    At most `places` calls run at once; the others wait in order. After `FAILURES` failed calls in a row it is away:
+    At most `slots` calls run at once; the others wait in order. After `FAILURES` failed calls in a row it is away:
     calls fail at once, until one of them, the probe, is let through and succeeds.
     """
 
-    def __init__(self, places: int, clock: Clock = SYSTEM, *, impatient: bool = False) -> None:
-        """`impatient`: searches wait for it. One of the places is for urgent calls, and one call without an answer is
+    def __init__(self, slots: int, clock: Clock = SYSTEM, *, impatient: bool = False) -> None:
+        """`impatient`: searches wait for it. One of the slots is for urgent calls, and one call without an answer is
         enough to be away."""
         self.impatient = impatient
         self._labels: Counter[str] = Counter()
         self.refused: str | None = None
         """The reason for which it refused the last call and refuses every other, in one line; None if it does not."""
         self.waiting = 0
-        """Number of callers that wait for a place."""
+        """Number of callers that wait for a slot."""
         self._clock = clock
-        self._places = asyncio.Semaphore(places)
-        self._patient = asyncio.Semaphore(max(1, places - 1) if impatient else places)
+        self._slots = asyncio.Semaphore(slots)
+        self._patient = asyncio.Semaphore(max(1, slots - 1) if impatient else slots)
         self._failures = 0
         self._last: tuple[str, str | None] | None = None
         """Message and hint of the failure that took it away. Not the error, whose traceback holds the request."""
@@ -91,18 +91,18 @@ class Service:
         return line if self.is_away or self._clock.monotonic() < at + RECENT_SECONDS else None
 
     @asynccontextmanager
-    async def place(self, *, urgent: bool = False) -> AsyncIterator[None]:
-        """Wait for a place and keep it while inside; how that ends tells whether the service is away.
+    async def slot(self, *, urgent: bool = False) -> AsyncIterator[None]:
+        """Wait for a slot and keep it while inside; how that ends tells whether the service is away.
 
         Raises ServiceAway at once if it is, also after waiting.
         """
         self._check()
-        async with AsyncExitStack() as places:
+        async with AsyncExitStack() as slots:
             self.waiting += 1
             try:
                 if not urgent:
-                    await places.enter_async_context(self._patient)
-                await places.enter_async_context(self._places)
+                    await slots.enter_async_context(self._patient)
+                await slots.enter_async_context(self._slots)
             finally:
                 self.waiting -= 1
             self._check()
@@ -163,11 +163,11 @@ class Services:
         self._clock = clock
         self._known: WeakValueDictionary[Hashable, Service] = WeakValueDictionary()
 
-    def of(self, identity: Hashable, places: int, *, impatient: bool = False) -> Service:
+    def of(self, identity: Hashable, slots: int, *, impatient: bool = False) -> Service:
         """Return the service with this `identity` (kind, address, model, key); the first call determines the rest."""
         service = self._known.get(identity)
         if service is None:
-            service = self._known[identity] = Service(places, self._clock, impatient=impatient)
+            service = self._known[identity] = Service(slots, self._clock, impatient=impatient)
         return service
 
     def waiting(self) -> dict[str, float]:
