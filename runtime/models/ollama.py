@@ -192,7 +192,7 @@ class _ReplyReader:
     """Reads an answer, or the parts of a streamed one."""
 
     def __init__(self) -> None:
-        self._reply = PartialReply()
+        self._parts = PartialReply()
         self._begun = False
         self.complete = False
 
@@ -200,24 +200,24 @@ class _ReplyReader:
         answer = msgspec.convert(part, _Answer)
         self._begun = True
         message = answer.message
-        shown = self._reply.add_text(message.content or "")
-        self._reply.add_reasoning(message.thinking or "")
+        shown = self._parts.add_text(message.content or "")
+        self._parts.add_reasoning(message.thinking or "")
         for call in message.tool_calls or ():
             # Each call arrives whole.
-            self._reply.add_call(call.function.name, call.function.arguments, call.id or "")
+            self._parts.add_call(call.function.name, call.function.arguments, call.id or "")
         if answer.done:
             self.complete = True
-            self._reply.finish = _FINISHES.get(answer.done_reason or "", "stop")
-            self._reply.usage = Usage(tokens_in=count(answer.prompt_eval_count), tokens_out=count(answer.eval_count))
+            self._parts.finish = _FINISHES.get(answer.done_reason or "", "stop")
+            self._parts.usage = Usage(tokens_in=count(answer.prompt_eval_count), tokens_out=count(answer.eval_count))
         return shown
 
     def end(self) -> None:
         self.complete = True
 
-    def whole(self) -> Reply:
+    def reply(self) -> Reply:
         if not self._begun:
             raise ValueError("no message")
-        return self._reply.whole()
+        return self._parts.reply()
 
 
 class _Function(msgspec.Struct):

@@ -215,8 +215,8 @@ class OpenAIModel(RemoteModel):
     def _new_reader(self) -> ChatReader:
         return ChatReader()
 
-    def _whole(self, reader: ReplyReader) -> Reply:
-        reply = super()._whole(reader)
+    def _reply_of(self, reader: ReplyReader) -> Reply:
+        reply = super()._reply_of(reader)
         assert isinstance(reader, ChatReader)
         if "reasoning_content" in reader.returned:
             self._reasoning_models.add(self.model)

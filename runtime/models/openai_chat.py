@@ -96,7 +96,7 @@ class ChatReader:
 
     def __init__(self) -> None:
         self.returned: dict[str, Any] = {}
-        self._reply = PartialReply()
+        self._parts = PartialReply()
         self._begun = False
         self._whole = False
         self._streamed = False
@@ -107,7 +107,7 @@ class ChatReader:
             raise ValueError("no answer")
         groq = part.get("x_groq")
         if isinstance(usage := part.get("usage") or (groq.get("usage") if isinstance(groq, dict) else None), dict):
-            self._reply.usage = _usage(usage)
+            self._parts.usage = _usage(usage)
             self._begun = True
         # Parts without a choice have the usage, or what a filter says of the request.
         choices = part.get("choices") or []
@@ -123,13 +123,13 @@ class ChatReader:
     @property
     def complete(self) -> bool:
         """True if the reply has ended: the service says why, or marks the end, or the answer was not streamed."""
-        return self._whole or self._reply.finish is not None
+        return self._whole or self._parts.finish is not None
 
-    def whole(self) -> Reply:
+    def reply(self) -> Reply:
         """Return the reply of all parts. Raises ValueError if none of them was a part of a reply."""
         if not self._begun:
             raise ValueError("no choice")
-        return self._reply.whole()
+        return self._parts.reply()
 
     def _read_choice(self, choice: dict[str, Any]) -> str:
         self._begun = True
@@ -139,7 +139,7 @@ class ChatReader:
             words = str(reason).lower().split(": ")
             if "error" in words:
                 raise NotAnswered
-            self._reply.finish = next((_FINISHES[word] for word in reversed(words) if word in _FINISHES), "stop")
+            self._parts.finish = next((_FINISHES[word] for word in reversed(words) if word in _FINISHES), "stop")
         part, whole = choice.get("delta"), choice.get("message")
         if isinstance(part, dict):
             self._streamed = self._streamed or bool(part)
@@ -149,7 +149,7 @@ class ChatReader:
             # The end of some streams repeats all of it.
             return "" if self._streamed else self._read_message(whole)
         if isinstance(text := choice.get("text"), str):
-            return self._reply.add_text(text)
+            return self._parts.add_text(text)
         if part or whole or not choice.keys() & {"delta", "message", "finish_reason"}:
             raise ValueError("no message")
         return ""
@@ -161,16 +161,16 @@ class ChatReader:
         text = _text(content, "text")
         if refusal := _text(message.get("refusal")):
             text += refusal
-            self._reply.finish = "filtered"
-        shown = self._reply.add_text(text)
+            self._parts.finish = "filtered"
+        shown = self._parts.add_text(text)
         for name in _REASONING:
             if reasoning := _text(message.get(name), "text", "thinking", "content", "summary"):
-                self._reply.add_reasoning(reasoning)
+                self._parts.add_reasoning(reasoning)
                 if name == "reasoning_content":
                     self.returned[name] = True
                 break
         else:
-            self._reply.add_reasoning("" if isinstance(content, str) else _text(content, "thinking"))
+            self._parts.add_reasoning("" if isinstance(content, str) else _text(content, "thinking"))
         for name in _RETURNED:
             if isinstance(details := message.get(name), list):
                 for each in details:
@@ -192,9 +192,9 @@ class ChatReader:
         call_id = str(call.get("id") or "")
         extra = {key: value for key, value in call.items() if key not in _OF_CALL and value is not None}
         if self._streamed:
-            self._reply.add_fragment(_number(call.get("index")), call_id, name, arguments, extra)
+            self._parts.add_fragment(_number(call.get("index")), call_id, name, arguments, extra)
         else:
-            self._reply.add_call(name, arguments, call_id, extra)
+            self._parts.add_call(name, arguments, call_id, extra)
 
 
 def _add_detail(details: list[Any], new: Any, *, streamed: bool) -> None:

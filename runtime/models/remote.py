@@ -58,7 +58,7 @@ class ReplyReader(Protocol):
     def complete(self) -> bool:
         """True after the last part."""
 
-    def whole(self) -> Reply:
+    def reply(self) -> Reply:
         """Return the reply of all parts. Raises ValueError if there was none."""
 
 
@@ -119,7 +119,7 @@ class RemoteModel(WatchedModel):
                             yield text
                 if not reader.complete and sent.get("stream"):
                     raise CallFailed(f"{self._host} ended its answer before it was complete", maybe_done=True)
-                error, reply = None, self._whole(reader)
+                error, reply = None, self._reply_of(reader)
             except CallFailed as failure:
                 reply = malformed_reply(failure.answer, failure.detail)
                 error = self._error(failure, sent, again=not begun) if reply is None else None
@@ -210,10 +210,10 @@ class RemoteModel(WatchedModel):
             wrong = self._not_text()
         raise wrong
 
-    def _whole(self, reader: ReplyReader) -> Reply:
+    def _reply_of(self, reader: ReplyReader) -> Reply:
         """Raises ModelRefused if the answer has no reply."""
         try:
-            return reader.whole()
+            return reader.reply()
         except ValueError:
             wrong = self._not_text()
         raise wrong

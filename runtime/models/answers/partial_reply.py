@@ -77,9 +77,9 @@ class PartialReply:
         if not call.has(text):
             call.add(text)
 
-    def whole(self) -> Reply:
+    def reply(self) -> Reply:
         """Return the reply of all parts."""
-        calls = tuple(call.whole() for call in self._calls)
+        calls = tuple(call.tool_call() for call in self._calls)
         finish: Finish = "length" if self._room < 0 else self.finish or "stop"
         return Reply(
             text="".join(self._text) + self._characters.end(),
@@ -155,7 +155,7 @@ class _Fragments:
             return False
         return self.is_whole and not self.has(text)
 
-    def whole(self) -> ToolCall:
+    def tool_call(self) -> ToolCall:
         return ToolCall(
             # Some services give no id, without which a call and its output cannot be paired.
             id=self.id or f"call_{random_bytes(12).hex()}",

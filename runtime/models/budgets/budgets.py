@@ -223,19 +223,19 @@ class Budgets:
         query = select(usage_totals.c.user_id).where(usage_totals.c.agent == "", usage_totals.c.day == today)
         async with self._database.read() as connection:
             ids = {*settings, *(await connection.execute(query)).scalars()}
-        found = {Total.of_user(each): self._of(settings.get(each, UserSettings())) for each in sorted(ids)}
+        found = {Total.of_user(each): self._limits_with(settings.get(each, UserSettings())) for each in sorted(ids)}
         return {total: limits for total, limits in found.items() if limits}
 
     async def limits_costs(self) -> bool:
         """True if the costs of any user are limited. Raises `Unavailable`."""
-        found = [self._of_users, *map(self._of, (await self._settings.all()).values())]
+        found = [self._of_users, *map(self._limits_with, (await self._settings.all()).values())]
         return any(limits.cost_per_day is not None for limits in found)
 
     async def of_user(self, user_id: str) -> Limits:
         """Return the limits of a user. Raises `Unavailable`."""
-        return self._of(await self._settings.of(user_id))
+        return self._limits_with(await self._settings.of(user_id))
 
-    def _of(self, own: UserSettings) -> Limits:
+    def _limits_with(self, own: UserSettings) -> Limits:
         return Limits(*(_effective(getattr(own, name), most) for name, most in self._of_users._asdict().items()))
 
     async def _limits(self, user_id: str, agent: str | None) -> dict[Total, Limits]:

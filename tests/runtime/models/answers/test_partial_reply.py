@@ -12,11 +12,11 @@ def calls(*fragments: tuple[int | None, str | None, str | None, object]) -> list
     for fragment in fragments:
         index, call_id, name, arguments = fragment
         partial.add_fragment(index, call_id or "", name or "", arguments)
-    return [(call.name, call.arguments) for call in partial.whole().calls]
+    return [(call.name, call.arguments) for call in partial.reply().calls]
 
 
 def test_a_reply_without_parts_is_empty() -> None:
-    assert PartialReply().whole() == Reply(text="")
+    assert PartialReply().reply() == Reply(text="")
 
 
 def test_a_call_in_fragments_is_one_call() -> None:
@@ -84,7 +84,7 @@ def test_whole_calls_are_several_whatever_their_ids() -> None:
     partial = PartialReply()
     for number in range(2):
         partial.add_call("note", {"x": number}, "same", {"extra_content": number})
-    found = partial.whole().calls
+    found = partial.reply().calls
     assert [(call.id, call.arguments, call.extra) for call in found] == [
         ("same", '{"x":0}', {"extra_content": 0}),
         ("same", '{"x":1}', {"extra_content": 1}),
@@ -95,7 +95,7 @@ def test_a_call_without_an_id_is_given_one() -> None:
     partial = PartialReply()
     for _ in range(2):
         partial.add_call("note", {})
-    first, second = partial.whole().calls
+    first, second = partial.reply().calls
     assert first.id
     assert second.id not in {"", first.id}
 
@@ -104,16 +104,16 @@ def test_a_reply_with_calls_that_was_cut_off_is_cut_off() -> None:
     partial = PartialReply()
     partial.finish = "length"
     partial.add_fragment(0, "a", "note", '{"x')
-    assert partial.whole().finish == "length"
+    assert partial.reply().finish == "length"
 
 
 def test_a_reply_that_is_too_long_is_cut_off() -> None:
     partial = PartialReply()
     for _ in range(2):
         partial.add_text("x" * (LONGEST_REPLY // 2 - 1))
-    assert partial.whole().finish == "stop"
+    assert partial.reply().finish == "stop"
     partial.add_fragment(0, "a", "note", '{"x": 1}')
-    reply = partial.whole()
+    reply = partial.reply()
     assert (len(reply.text) + len(reply.calls[0].arguments), reply.finish) == (LONGEST_REPLY, "length")
 
 
