@@ -77,7 +77,7 @@ class Access:
         """Run `work` beside the writer, on one state. Raises IndexFailed."""
         return await self._with_rebuild(lambda: self._run(self._reader, self._run_read, work))
 
-    async def glance(self, work: Callable[[IndexInMemory], T]) -> T:
+    async def read_memory(self, work: Callable[[IndexInMemory], T]) -> T:
         """Run `work`, which reads only memory: without a thread if that is quick and the lock is free, because
         changing threads takes longer."""
         if self._lock.acquire(blocking=False):

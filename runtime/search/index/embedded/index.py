@@ -145,7 +145,7 @@ class EmbeddedIndex(Index):
         return await self._access.read(lambda loaded: loaded.tokens(keys, version))
 
     async def neighbours(self, keys: NDArray[np.int64]) -> Neighbours:
-        return await self._access.glance(lambda loaded: loaded.neighbours(keys))
+        return await self._access.read_memory(lambda loaded: loaded.neighbours(keys))
 
     async def entries(self, keys: Sequence[int]) -> Mapping[int, IndexEntry]:
         return await self._access.read(lambda loaded: loaded.entries(keys))
@@ -168,4 +168,4 @@ class EmbeddedIndex(Index):
     def _read_function(self, wanted: EntryFilter) -> Callable[[Callable[[IndexInMemory], T]], Awaitable[T]]:
         """Return the function for reads of the memory alone, or also of the file if the filter needs it."""
         in_file = wanted.tags_any or wanted.tags_all or wanted.source is not None
-        return self._access.read if in_file else self._access.glance
+        return self._access.read if in_file else self._access.read_memory

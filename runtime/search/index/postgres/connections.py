@@ -60,7 +60,7 @@ class IndexConnections:
         self._closed = False
         self._known = False
 
-    async def look(self, work: Work[T]) -> T:
+    async def query(self, work: Work[T]) -> T:
         """Run `work`, a single statement that reads."""
         return await self._retry(lambda: self._run(work, contextlib.nullcontext))
 

@@ -70,15 +70,15 @@ class PostgresIndex(Index):
 
     async def versions(self) -> str:
         """Return the versions of PostgreSQL and pgvector."""
-        server = await self.server.look(lambda connection: connection.fetchval("SHOW server_version"))
+        server = await self.server.query(lambda connection: connection.fetchval("SHOW server_version"))
         return f"PostgreSQL {server}, pgvector {'.'.join(map(str, self.server.tables.vector))}"
 
     async def reachable(self) -> str | None:
-        await self.server.look(lambda connection: connection.execute("SELECT"))
+        await self.server.query(lambda connection: connection.execute("SELECT"))
         return f"{self.server.shown}, schema {self.server.schema}"
 
     async def parts(self, agent: str | None = None, names: Collection[str] | None = None) -> Mapping[str, str]:
-        return await self.server.look(lambda connection: queries.parts(connection, agent, names))
+        return await self.server.query(lambda connection: queries.parts(connection, agent, names))
 
     async def put(self, part: str, agent: str, revision: str, entries: Sequence[IndexEntry]) -> IndexChange:
         fresh = await self._new_entries(part, entries)
@@ -127,7 +127,7 @@ class PostgresIndex(Index):
         )
 
     async def keyword(self, words: Sequence[str], wanted: EntryFilter, limit: int) -> WordMatches:
-        return await self.server.look(
+        return await self.server.query(
             lambda connection: keyword_search.keyword(connection, self._tokenizer, words, wanted, limit)
         )
 
@@ -151,13 +151,13 @@ class PostgresIndex(Index):
         version = self._token_version
         if version is None:
             return [None] * len(keys)
-        return await self.server.look(lambda connection: queries.tokens(connection, version, keys))
+        return await self.server.query(lambda connection: queries.tokens(connection, version, keys))
 
     async def neighbours(self, keys: NDArray[np.int64]) -> Neighbours:
-        return await self.server.look(lambda connection: queries.neighbours(connection, keys))
+        return await self.server.query(lambda connection: queries.neighbours(connection, keys))
 
     async def entries(self, keys: Sequence[int]) -> Mapping[int, IndexEntry]:
-        return await self.server.look(lambda connection: queries.entries(connection, keys))
+        return await self.server.query(lambda connection: queries.entries(connection, keys))
 
     async def newest(
         self, wanted: EntryFilter, limit: int, before: tuple[datetime, str] | None = None, begins: str = ""
@@ -165,7 +165,7 @@ class PostgresIndex(Index):
         return await self.server.read(lambda connection: queries.newest(connection, wanted, limit, before, begins))
 
     async def authors(self, wanted: EntryFilter) -> Sequence[str]:
-        return await self.server.look(lambda connection: queries.authors(connection, wanted))
+        return await self.server.query(lambda connection: queries.authors(connection, wanted))
 
     async def stats(self, wanted: EntryFilter = EVERY_ENTRY) -> IndexStats:
         given = self.server.schema, wanted, self._token_version

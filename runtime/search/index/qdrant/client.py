@@ -63,7 +63,7 @@ class Collection:
         """Close the connections."""
         await self._client.close()
 
-    async def look(self) -> models.CollectionInfo | None:
+    async def info(self) -> models.CollectionInfo | None:
         """Return the server's description of the collection; None: it does not exist."""
         try:
             return await self._call(lambda: self._client.get_collection(self._name))
@@ -76,7 +76,7 @@ class Collection:
         A collection of another memory, or one with other data, is refused. An empty one that fits is used, and never
         deleted.
         """
-        info = await self.look()
+        info = await self.info()
         metadata = {} if info is None else info.config.metadata or {}
         if info is None:
             await self._create()
@@ -118,9 +118,9 @@ class Collection:
             created=True,
         )
 
-    async def forget(self) -> None:
+    async def delete_all(self) -> None:
         """Delete the collection, or every point if it was not created for this index."""
-        info = await self.look()
+        info = await self.info()
         metadata = {} if info is None else info.config.metadata or {}
         if metadata.get(_OWNER) == self._server.owner and metadata.get(_MADE):
             await self._call(lambda: self._client.delete_collection(self._name))

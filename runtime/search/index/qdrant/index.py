@@ -80,7 +80,7 @@ class QdrantIndex(Index):
         return self._rebuilt
 
     async def reachable(self) -> str | None:
-        await self._run(self._collection.look, prepare=False)
+        await self._run(self._collection.info, prepare=False)
         warned = "" if self._warning is None else f"; {self._warning}"
         return f"{self._collection.shown} answers{warned}"
 
@@ -137,7 +137,7 @@ class QdrantIndex(Index):
 
     async def clear(self) -> None:
         async def work() -> None:
-            await self._collection.forget()
+            await self._collection.delete_all()
             self._prepared = self._known = False
 
         async with self._writing:

@@ -223,7 +223,7 @@ async def test_a_pool_that_is_full_says_so(options: Options) -> None:
         begun.set()
         await going_on.wait()
 
-    holding = asyncio.create_task(index.server.look(slow))
+    holding = asyncio.create_task(index.server.query(slow))
     await begun.wait()
     with pytest.raises(IndexFailed, match="all 1 connections are busy") as failed:
         await index.parts()
