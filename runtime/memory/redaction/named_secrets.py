@@ -10,22 +10,22 @@ from __future__ import annotations
 
 import re
 
-from runtime.memory.redaction.pattern import DONE, FoundSecret, Pattern
+from runtime.memory.redaction.pattern import REDACTED, FoundSecret, Pattern
 from runtime.memory.redaction.placeholders import (
     is_code,
+    is_placeholder,
     is_quantity,
     is_reference,
     is_sentence,
     is_word,
-    stands_in,
 )
 
-_MADE_UP = re.compile(rb"[0-9!$%^*_+=#@/\\]")
+_RANDOM = re.compile(rb"[0-9!$%^*_+=#@/\\]")
 _MIXED = tuple(re.compile(kind) for kind in (rb"[0-9]", rb"[A-Z]", rb"[a-z]"))
 _GOES_ON = re.compile(rb"[@\\#|]")
 _ENDS = re.compile(rb"[\"'`,;)}\]\s]*(?:#.*)?")
 _NAME = re.compile(rb"[\w.-]+")
-_SHOUTED = re.compile(rb"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
+_UPPER_CASE = re.compile(rb"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
 _PASSWORD = re.compile(rb"[a-z0-9_.-]*pass(?:word|wd|phrase)")
 _LOWER = re.compile(rb"[a-z][a-z0-9_-]*")
 _PLAIN = re.compile(rb"[\w.-]+")
@@ -63,27 +63,27 @@ def _is_echo(name: bytes, value: bytes) -> bool:
 
 def _is_constant(name: bytes, sign: bytes, value: bytes) -> bool:
     """True for a constant word that code calls a key or a token, as in `ITERABLE_KEY = "items"`."""
-    shouted = _CONSTANT.fullmatch(name) is not None and _GUARDED.search(name) is None
-    return shouted and b" = " in sign and is_word(value)
+    upper = _CONSTANT.fullmatch(name) is not None and _GUARDED.search(name) is None
+    return upper and b" = " in sign and is_word(value)
 
 
 def _is_setting(found: FoundSecret) -> bool:
     value = found.value
-    done = DONE.match(found.data, found.begin)
+    done = REDACTED.match(found.data, found.begin)
     if done is not None:  # followed by more text, it was only part of the value
         return done.end() < found.end and _GOES_ON.match(value, done.end() - found.begin) is None
     start = _NAME.match(found.before_value)
     assert start is not None
     name, sign = start[0], found.before_value[start.end() :]
-    if stands_in(value) or _NO_SECRET.search(name):
+    if is_placeholder(value) or _NO_SECRET.search(name):
         return False
     assigned = b"=" in sign or b"%3" in sign
     if sign.endswith((b'"', b"'", b"`")):
         certain = assigned or not sign.endswith(b"`")
-        return not is_sentence(value) and not _is_constant(name, sign, value) and (certain or _is_made_up(found))
+        return not is_sentence(value) and not _is_constant(name, sign, value) and (certain or _looks_random(found))
     if _is_echo(name, value.partition(b")")[0]) or is_code(value):
         return False
-    return assigned or _is_made_up(found) or _is_alone(found, name)
+    return assigned or _looks_random(found) or _is_yaml_setting(found, name)
 
 
 def _is_mixed_setting(found: FoundSecret) -> bool:
@@ -92,20 +92,20 @@ def _is_mixed_setting(found: FoundSecret) -> bool:
     return len(value) >= 20 and all(kind.search(value) for kind in _MIXED) and _is_setting(found)
 
 
-def _is_made_up(found: FoundSecret) -> bool:
+def _looks_random(found: FoundSecret) -> bool:
     """True if a value after a colon is not prose, a number, a date, a person or an issue."""
     value, ends = found.value, _ENDS.fullmatch(found.after) is not None
-    if _MADE_UP.search(value) is None or is_reference(value) or (is_quantity(value) and not ends):
+    if _RANDOM.search(value) is None or is_reference(value) or (is_quantity(value) and not ends):
         return False
     return len(value) >= 6 or ends
 
 
-def _is_alone(found: FoundSecret, name: bytes) -> bool:
+def _is_yaml_setting(found: FoundSecret, name: bytes) -> bool:
     """True for `DB_PASSWORD: opensesame`, or `password: opensesame` on a line of its own, as in YAML."""
     yaml = not found.before.strip(b" ") and (
         _PASSWORD.fullmatch(name) is not None or (b"_" in name and _LOWER.fullmatch(found.value) is not None)
     )
-    if not (yaml or _SHOUTED.fullmatch(name)) or _ENDS.fullmatch(found.after) is None:
+    if not (yaml or _UPPER_CASE.fullmatch(name)) or _ENDS.fullmatch(found.after) is None:
         return False
     return len(found.value) >= 6 and _PLAIN.fullmatch(found.value) is not None and not is_reference(found.value)
 
@@ -121,7 +121,7 @@ _QUOTED = (
 )
 
 
-def _bare(sign: bytes, without: bytes) -> bytes:
+def _bare_regex(sign: bytes, without: bytes) -> bytes:
     inner = rb"[^\s\"'`;" + without + rb"]"
     return (
         rb"[ \t]*" + sign + rb"(?:\*\*)?[ \t]*"
@@ -136,12 +136,12 @@ _SUFFIX = (
 """Suffixes of several secrets of a kind: `API_KEY_2`, `DB_PASSWORD_PROD`. Not of facts about one (`_URL`, `_TTL`)."""
 
 
-def _setting(shouted: bytes, spoken: bytes) -> bytes:
-    """Return the row of a setting whose name ends in `_SHOUTED`, as environment variables do, or is one of the `spoken`
-    ones."""
+def _setting_regex(upper: bytes, lower: bytes) -> bytes:
+    """Return the regex of a setting whose name ends in `_UPPER`, as environment variables do, or is one of `lower`, in
+    any case."""
     closed = rb"(?:\\?[\"'`]\]?|\*\*)?"
-    of_shouted = _SUFFIX + closed + rb"(?:" + _QUOTED + rb"|" + _bare(_ANY_SIGN, b"") + rb")"
-    of_spoken = (
+    of_upper = _SUFFIX + closed + rb"(?:" + _QUOTED + rb"|" + _bare_regex(_ANY_SIGN, b"") + rb")"
+    of_lower = (
         rb"(?i:"
         + _SUFFIX
         + rb")"
@@ -149,47 +149,47 @@ def _setting(shouted: bytes, spoken: bytes) -> bytes:
         + rb"(?:"
         + _QUOTED
         + rb"|"
-        + _bare(_ASSIGNED, b"&")
+        + _bare_regex(_ASSIGNED, b"&")
         + rb"|"
-        + _bare(b":", b"")
+        + _bare_regex(b":", b"")
         + rb")"
     )
-    return rb"\b[A-Za-z0-9_]*_(?:" + shouted + rb")" + of_shouted + rb"|\b(?i:" + spoken + rb")" + of_spoken
+    return rb"\b[A-Za-z0-9_]*_(?:" + upper + rb")" + of_upper + rb"|\b(?i:" + lower + rb")" + of_lower
 
 
 _ANY_PREFIX = rb"[a-z0-9_.-]*"
 _OWN_PREFIX = rb"(?:[a-z0-9_.-]*[_.-])?"
 _CAMEL = rb"(?-i:[a-z][A-Za-z0-9]*)"
-_SPOKEN_KEY = (
-    rb"(?:api|secret|access|private|encryption|signing|master|auth|account|storage|service|admin|session|hmac)"
+_KEY_KIND = rb"(?:api|secret|access|private|encryption|signing|master|auth|account|storage|service|admin|session|hmac)"
+_ACCOUNT = (
+    rb"(?:db|database|smtp|mail|email|user|root|admin|mysql|postgres|pg|redis|ftp|ldap|proxy|auth|login|sudo|app)"
 )
-_WHOSE = rb"(?:db|database|smtp|mail|email|user|root|admin|mysql|postgres|pg|redis|ftp|ldap|proxy|auth|login|sudo|app)"
 _TAG = rb"(?i:password|passwd|passphrase|secret|api[_-]?key|(?:access|auth)[_-]?token|client[_-]?secret)"
 
 
-def _flag(names: bytes) -> bytes:
+def _flag_regex(names: bytes) -> bytes:
     return rb"--(?:[a-z-]+-)?(?:" + names + rb")[ \t]+[\"']?([^\s\"'`$<>{}\[\]|;&-][^\s\"'`;&|]*)"
 
 
 def _is_flag(found: FoundSecret) -> bool:
-    return not stands_in(found.value) and _MADE_UP.search(found.value) is not None
+    return not is_placeholder(found.value) and _RANDOM.search(found.value) is not None
 
 
-def _told(name: bytes) -> bytes:
-    """Return the row of `the password is "hunter2"`."""
+def _sentence_regex(name: bytes) -> bytes:
+    """Return the regex of `the password is "hunter2"`."""
     return rb"\b(?i:" + name + rb")[ \t]+(?i:is|was|to|as|=)[ \t]+(?:now[ \t]+)?[\"'`]([^\s\"'`]{6,})[\"'`]"
 
 
-def _is_told(found: FoundSecret) -> bool:
-    return not stands_in(found.value) and not is_code(found.value) and _is_made_up(found)
+def _is_in_sentence(found: FoundSecret) -> bool:
+    return not is_placeholder(found.value) and not is_code(found.value) and _looks_random(found)
 
 
 def _is_phrase(found: FoundSecret) -> bool:
-    return not stands_in(found.value) and not is_sentence(found.value)
+    return not is_placeholder(found.value) and not is_sentence(found.value)
 
 
 def _is_content(found: FoundSecret) -> bool:
-    return not stands_in(found.value)
+    return not is_placeholder(found.value)
 
 
 SETTINGS: tuple[Pattern, ...] = (
@@ -202,10 +202,10 @@ SETTINGS: tuple[Pattern, ...] = (
     ),
     Pattern(
         "key",
-        _setting(
+        _setting_regex(
             rb"KEY",
             _OWN_PREFIX
-            + _SPOKEN_KEY
+            + _KEY_KIND
             + rb"[_-]?(?:access[_-]?)?key|"
             + _CAMEL
             + rb"(?-i:(?:Api|API|Secret|Access|Private|Encryption|Signing)Key)",
@@ -214,7 +214,7 @@ SETTINGS: tuple[Pattern, ...] = (
     ),
     Pattern(
         "token",
-        _setting(
+        _setting_regex(
             rb"TOKEN|PAT",
             _OWN_PREFIX + rb"token|(?:access|auth|api|refresh|session|id|bot|bearer)token|" + _CAMEL + rb"(?-i:Token)",
         ),
@@ -222,7 +222,7 @@ SETTINGS: tuple[Pattern, ...] = (
     ),
     Pattern(
         "secret",
-        _setting(
+        _setting_regex(
             rb"SECRET|CREDENTIAL|CREDENTIALS",
             _OWN_PREFIX + rb"secret|(?:client|shared|signing|webhook|app|consumer)secret|" + _CAMEL + rb"(?-i:Secret)",
         ),
@@ -230,26 +230,26 @@ SETTINGS: tuple[Pattern, ...] = (
     ),
     Pattern(
         "password",
-        _setting(
+        _setting_regex(
             rb"PASSWORD|PASSWD|PASS|PASSPHRASE|PWD",
             _ANY_PREFIX
             + rb"(?:password|passwd|passphrase)|"
             + _OWN_PREFIX
             + rb"(?:pwd|passwort|sshpass|"
-            + _WHOSE
+            + _ACCOUNT
             + rb"[_-]?pass)",
         ),
         _is_setting,
     ),
-    Pattern("key", _setting(rb"KEY", rb"[a-z][a-z0-9_-]*[_-]key"), _is_mixed_setting),
-    Pattern("password", _told(rb"pass(?:word|phrase|wd)"), _is_told),
-    Pattern("token", _told(rb"token"), _is_told),
-    Pattern("key", _told(rb"(?:api|access|secret|private|encryption)[ -]key"), _is_told),
-    Pattern("secret", _told(rb"secret"), _is_told),
-    Pattern("key", _flag(rb"(?:api|access|secret|auth)-?key"), _is_flag),
-    Pattern("token", _flag(rb"token"), _is_flag),
-    Pattern("secret", _flag(rb"secret"), _is_flag),
-    Pattern("password", _flag(rb"password|passwd|passphrase"), _is_flag),
+    Pattern("key", _setting_regex(rb"KEY", rb"[a-z][a-z0-9_-]*[_-]key"), _is_mixed_setting),
+    Pattern("password", _sentence_regex(rb"pass(?:word|phrase|wd)"), _is_in_sentence),
+    Pattern("token", _sentence_regex(rb"token"), _is_in_sentence),
+    Pattern("key", _sentence_regex(rb"(?:api|access|secret|private|encryption)[ -]key"), _is_in_sentence),
+    Pattern("secret", _sentence_regex(rb"secret"), _is_in_sentence),
+    Pattern("key", _flag_regex(rb"(?:api|access|secret|auth)-?key"), _is_flag),
+    Pattern("token", _flag_regex(rb"token"), _is_flag),
+    Pattern("secret", _flag_regex(rb"secret"), _is_flag),
+    Pattern("password", _flag_regex(rb"password|passwd|passphrase"), _is_flag),
     Pattern("password", rb"\bmysql(?:dump|admin)?\b[^\n|;]*?[ \t]-p([^\s'\"-][^\s'\"]*)", _is_flag),
     Pattern("password", rb"\bsshpass[ \t]+-p[ \t]*[\"']?([^\s'\"]+)", _is_flag),
     Pattern("password", rb"\bredis-cli\b[^\n|;]*?[ \t]-a[ \t]+[\"']?([^\s'\"]+)", _is_flag),

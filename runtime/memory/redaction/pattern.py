@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-DONE = re.compile(rb"\[REDACTED:[a-z0-9_]+\]")
+REDACTED = re.compile(rb"\[REDACTED:[a-z0-9_]+\]")
 """The replacement of a secret."""
 
 _NEAR = 200  # bytes of a line that a condition may read

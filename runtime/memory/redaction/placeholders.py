@@ -63,7 +63,7 @@ _MIXED = tuple(re.compile(kind) for kind in (rb"[0-9]", rb"[A-Z]", rb"[a-z]"))
 _WORD = re.compile(rb"[A-Za-z]+(?:[_.: -][A-Za-z]+)*|__\w+__|_[a-z_]+.*")
 
 
-def stands_in(value: bytes) -> bool:
+def is_placeholder(value: bytes) -> bool:
     """True if the value names or describes a secret."""
     if len(value) > _LONGEST:
         return False

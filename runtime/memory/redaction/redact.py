@@ -12,7 +12,7 @@ import re2
 
 from runtime.memory.redaction.lookalikes import undisguised
 from runtime.memory.redaction.named_secrets import SETTINGS
-from runtime.memory.redaction.pattern import DONE, FoundSecret, Pattern
+from runtime.memory.redaction.pattern import REDACTED, FoundSecret, Pattern
 from runtime.memory.redaction.token_formats import FORMS
 
 PATTERNS: tuple[Pattern, ...] = (*FORMS, *SETTINGS)
@@ -40,13 +40,13 @@ def redact(text: str) -> str:
 
     Deterministic and idempotent. A text with a disguised secret is returned undisguised.
     """
-    clean = _redacted(text)
+    clean = _redact_undisguised(text)
     plain = undisguised(clean)
-    found = clean if plain == clean else _redacted(plain)
+    found = clean if plain == clean else _redact_undisguised(plain)
     return clean if found == plain else found
 
 
-def _redacted(text: str) -> str:
+def _redact_undisguised(text: str) -> str:
     """Replace undisguised secrets until another pass finds nothing. It terminates: every pass that changes something
     leaves fewer characters outside markers."""
     given = data = text.encode("utf-8", "surrogatepass")
@@ -64,7 +64,7 @@ def _replace(pattern: Pattern, regex: Any, data: bytes) -> bytes:
     for match in regex.finditer(data):
         group = next((number for number in range(1, regex.groups + 1) if match.group(number) is not None), 0)
         start, end = match.span(group)
-        done = DONE.match(data, start)
+        done = REDACTED.match(data, start)
         if (done is not None and done.end() >= end) or not pattern.holds(FoundSecret(data, match.start(), start, end)):
             continue
         pieces += [data[at:start], b"[REDACTED:%s]" % pattern.type.encode()]

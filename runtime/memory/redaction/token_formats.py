@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from runtime.memory.redaction.pattern import DONE, FoundSecret, Pattern
+from runtime.memory.redaction.pattern import REDACTED, FoundSecret, Pattern
 
 _STAND_IN = re.compile(
     rb"\$.*|\{.*|<.*|%[A-Z_]+%|x{3,}|.{0,12}(?:\*+|\.{3,}|\xe2\x80\xa6)\W*", re.IGNORECASE | re.DOTALL
@@ -20,7 +20,7 @@ _UPPER, _LOWER, _DIGIT = re.compile(rb"[A-Z]"), re.compile(rb"[a-z]"), re.compil
 
 def _is_value(found: FoundSecret) -> bool:
     """True unless the value is a variable or a placeholder."""
-    return DONE.match(found.value) is not None or _STAND_IN.fullmatch(found.value) is None
+    return REDACTED.match(found.value) is not None or _STAND_IN.fullmatch(found.value) is None
 
 
 def _is_mixed(found: FoundSecret) -> bool:
@@ -39,7 +39,7 @@ def _is_credential(found: FoundSecret) -> bool:
         return False
     scheme = found.before_value.lower()
     named = any(word in scheme for word in (b"bearer", b"basic", b"token", b"apikey"))
-    return named or DONE.match(found.value) is not None or re.search(rb"[0-9=/+_]", found.value) is not None
+    return named or REDACTED.match(found.value) is not None or re.search(rb"[0-9=/+_]", found.value) is not None
 
 
 def _marked_off(row: Pattern) -> Pattern:
