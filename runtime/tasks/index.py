@@ -48,7 +48,7 @@ class TaskItems(RowItems):
         query = select(task_parts.c.user_id, task_parts.c.part, task_parts.c.revision).where(task_parts.c.count > 0)
         if agent_id is not None:
             query = query.where(task_parts.c.user_id == agent_id)
-        rows = await self._selected(query)
+        rows = await self._select(query)
         return tuple([Part(f"{user}/{part}", user, f"{_ITEMS}.{revision}") for user, part, revision in rows])
 
     async def read(self, part: Part) -> Sequence[tuple[Item, ItemLocation | None]]:
@@ -58,7 +58,7 @@ class TaskItems(RowItems):
         query = select(*(tasks.c[name] for name in COLUMNS)).where(*chosen)
         with self._errors():
             await self._database.learn_keys(part.agent_id)
-            rows = sorted(await self._selected(query), key=itemgetter(COLUMNS.index("id")))
+            rows = sorted(await self._select(query), key=itemgetter(COLUMNS.index("id")))
             return await asyncio.to_thread(self._items, rows)
 
     def _items(self, rows: Sequence[Sequence[object]]) -> list[tuple[Item, ItemLocation | None]]:
@@ -70,7 +70,7 @@ class TaskItems(RowItems):
 
     async def agents(self) -> tuple[str, ...]:
         query = select(task_parts.c.user_id).where(task_parts.c.count > 0).distinct().order_by(task_parts.c.user_id)
-        return tuple(row.user_id for row in await self._selected(query))
+        return tuple(row.user_id for row in await self._select(query))
 
     async def _forget_user(self, user_id: str, agent_id: str) -> int:
         """Delete nothing: the rows of a removed user are deleted with those of every table."""

@@ -44,7 +44,7 @@ class RowItems(Store):
     def _errors(self) -> AbstractContextManager[None]:
         return rows_errors(self.many, self.one)
 
-    async def _selected(self, query: Executable) -> Sequence[Any]:
+    async def _select(self, query: Executable) -> Sequence[Any]:
         """Return the rows of a query. Raises StoreError."""
         with self._errors():
             async with self._database.read() as connection:
@@ -69,7 +69,7 @@ class RowItems(Store):
         """Return the numbers of these rows: how many agents, and the days of the earliest and the latest time (Unix
         milliseconds)."""
         query = select(func.count(agent.distinct()), func.min(began), func.max(ended)).where(*only)
-        ((agents, oldest, newest),) = await self._selected(query)
+        ((agents, oldest, newest),) = await self._select(query)
         return StoreStats(agents, 0, 0, _day(oldest), _day(newest))
 
     async def locate(self, items: Sequence[Item]) -> dict[str, ItemLocation]:

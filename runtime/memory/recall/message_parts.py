@@ -51,18 +51,18 @@ async def parts(database: Database, *, agent: str | None = None) -> AsyncIterato
     if agent is not None:
         beginnings, rest = beginnings.where(threads.c.agent == agent), rest.where(threads.c.agent == agent)
     async with database.read() as connection:
-        async for row in await connection.stream(_paged(beginnings)):
+        async for row in await connection.stream(_in_pages(beginnings)):
             yield _beginning(*row)
-        async for row in await connection.stream(_paged(rest)):
+        async for row in await connection.stream(_in_pages(rest)):
             for part in _parts(*row):
                 yield part
 
 
-async def changed(database: Database, since: str | None) -> Changes | None:
+async def changes(database: Database, since: str | None) -> Changes | None:
     """Return the parts of threads that changed since a mark, which is a number of the log; see `Store.changes`. None
     also if too much changed, or if the log does not reach so far back."""
     async with database.read() as connection:
-        return await connection.run_sync(_changed, since)
+        return await connection.run_sync(_changes, since)
 
 
 def is_beginning(name: str) -> bool:
@@ -97,7 +97,7 @@ async def subjects(database: Database, found: Sequence[Message | Summary]) -> di
     return {thread_id: subject for thread_id, kind, subject in rows if kind != DELETED}
 
 
-def _changed(connection: Connection, since: str | None) -> Changes | None:
+def _changes(connection: Connection, since: str | None) -> Changes | None:
     number = str(change_log.next_number(connection))
     if since is None:
         return Changes(number)
@@ -143,7 +143,7 @@ def _beginning(agent: str, number: int, *state: object) -> Part:
     return Part(f"{agent}/{number}", agent, ".".join(map(str, state)))
 
 
-def _paged(query: Select[Any]) -> Select[Any]:
+def _in_pages(query: Select[Any]) -> Select[Any]:
     return query.execution_options(yield_per=_AT_A_TIME)
 
 

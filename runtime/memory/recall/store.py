@@ -48,12 +48,12 @@ class RecallStore(RowItems):
 
     async def parts(self, agent_id: str | None = None) -> tuple[Part, ...]:
         with self._errors():
-            return tuple([_versioned(part) async for part in message_parts.parts(self._database, agent=agent_id)])
+            return tuple([_with_version(part) async for part in message_parts.parts(self._database, agent=agent_id)])
 
     async def changes(self, since: str | None) -> Changes | None:
         with self._errors():
-            found = await message_parts.changed(self._database, since)
-        return found and found._replace(parts=tuple(map(_versioned, found.parts)))
+            found = await message_parts.changes(self._database, since)
+        return found and found._replace(parts=tuple(map(_with_version, found.parts)))
 
     async def read(self, part: Part) -> Sequence[tuple[Item, ItemLocation | None]]:
         with self._errors():
@@ -69,7 +69,7 @@ class RecallStore(RowItems):
 
     async def agents(self) -> tuple[str, ...]:
         query = select(threads.c.agent).where(_BEGUN).distinct().order_by(threads.c.agent)
-        return tuple(row.agent for row in await self._selected(query))
+        return tuple(row.agent for row in await self._select(query))
 
     async def _forget_user(self, user_id: str, agent_id: str) -> int:
         """Delete the user's threads with this agent. Returns how many threads that were."""
@@ -77,5 +77,5 @@ class RecallStore(RowItems):
             return await delete_of_user(self._database, user_id, agent_id)
 
 
-def _versioned(part: Part) -> Part:
+def _with_version(part: Part) -> Part:
     return part._replace(revision=f"{_ITEMS}.{part.revision}")

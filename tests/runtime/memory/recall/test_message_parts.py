@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from runtime.database.connection import Database
-from runtime.memory.recall.message_parts import BEGINNING, POSITIONS, changed, is_beginning, parts, read
+from runtime.memory.recall.message_parts import BEGINNING, POSITIONS, changes, is_beginning, parts, read
 from runtime.memory.store_types import Part
 from runtime.threads.messages import Messages
 from runtime.threads.summaries import Summaries
@@ -166,11 +166,11 @@ async def test_after_a_change_only_its_parts_are_listed(
     for _ in range(TOGETHER):
         await messages.append(await threads.conversation("owner", "helper"), [said("a")])
     await all_ended(database)
-    begun = await changed(database, None)
+    begun = await changes(database, None)
     assert begun is not None
     assert (begun.parts, begun.gone) == ((), ())
     await messages.append(thread, [said("b")])
-    found = await changed(database, begun.mark)
+    found = await changes(database, begun.mark)
     assert found is not None
     everything = await listed(database)
     assert {part.name: part for part in found.parts} == {
@@ -185,10 +185,10 @@ async def test_the_parts_of_a_deleted_thread_are_gone(
     await messages.append(thread, [said("a")] * (POSITIONS + 1))
     await summaries.append(thread, summary(3))
     await all_ended(database)
-    begun = await changed(database, None)
+    begun = await changes(database, None)
     assert begun is not None
     await threads.delete(thread)
-    found = await changed(database, begun.mark)
+    found = await changes(database, begun.mark)
     assert found is not None
     of_it = f"helper/{thread.id}."
     assert (found.parts, list(found.gone)) == ((), sorted(["helper/0", f"{of_it}0", f"{of_it}1", f"{of_it}summaries"]))
@@ -200,10 +200,10 @@ async def test_a_search_for_changes_reads_no_message_and_not_all_threads(
     await many_threads(database, 5000, length=4)
     await messages.append(thread, [said("a")])
     await all_ended(database)
-    begun = await changed(database, None)
+    begun = await changes(database, None)
     assert begun is not None
     await messages.append(thread, [said("b")])
     with statements() as recorded:
-        assert await changed(database, begun.mark) is not None
+        assert await changes(database, begun.mark) is not None
     assert [statement for statement, _ in recorded if "messages" in statement] == []
     assert not any(map(reads_everything, await plans(database, recorded)))
