@@ -213,8 +213,8 @@ class _Changes:
         self._changes = changes
         self._seals = changes[0].seals  # of one database
         self._current = run.running_attempts(connection, filter(None, (each.origin.run_id for each in changes)))
-        self._blocks = self._locked({each.block_id for each in changes})
-        self._made = self._done(
+        self._blocks = self._lock_blocks({each.block_id for each in changes})
+        self._results = self._earlier_results(
             (each.origin.run_id, each.origin.key) for each in changes if each.origin.run_id and each.origin.key
         )
         self._versions: list[tuple[Any, ...]] = []
@@ -243,7 +243,7 @@ class _Changes:
         block = self._blocks.get(change.block_id)
         if block is None or block.user_id != change.user_id:
             raise NotFound(f"the block {change.label} was deleted")
-        earlier = self._earlier(change, block)
+        earlier = self._earlier_block(change, block)
         if earlier is not None:
             return ChangedBlock(earlier, True)
         if block.read_only and origin.changed_by not in _MAY_CHANGE_READ_ONLY:
@@ -266,23 +266,23 @@ class _Changes:
         self._versions.append(row)
         change.written = block.version, row[_VERSION.index("value")]
         if origin.run_id is not None and origin.key is not None:
-            self._made[origin.run_id, origin.key] = block
+            self._results[origin.run_id, origin.key] = block
         return ChangedBlock(block, True, redacted=value != given.replace("\r\n", "\n"))
 
-    def _earlier(self, change: BlockChange, block: Block) -> Block | None:
+    def _earlier_block(self, change: BlockChange, block: Block) -> Block | None:
         """Return the block as this change made it, if it was stored before."""
         origin = change.origin
         if origin.run_id is not None and origin.key is not None:
-            return self._made.get((origin.run_id, origin.key))
+            return self._results.get((origin.run_id, origin.key))
         if change.written is None:
             return None
         version, sealed = change.written
         stored = bulk.find(
             self._connection, block_versions, ("block_id", "version"), _VERSION[2:], [(block.id, version)]
         )
-        return self._as_made(stored[0]) if stored and bytes(stored[0][3]) == sealed else None
+        return self._block_at_version(stored[0]) if stored and bytes(stored[0][3]) == sealed else None
 
-    def _as_made(self, row: Sequence[Any]) -> Block | None:
+    def _block_at_version(self, row: Sequence[Any]) -> Block | None:
         """Return the block as it was when the version with this row was made; None if it was deleted."""
         block_id, version, user_id, sealed, *_, created_at = row
         block = self._blocks.get(block_id)
@@ -291,12 +291,12 @@ class _Changes:
         value = self._seals.open_version(sealed, block_id, version, user_id)
         return structs.replace(block, value=value, version=version, updated_at=created_at)
 
-    def _locked(self, ids: Iterable[str]) -> dict[str, Block]:
+    def _lock_blocks(self, ids: Iterable[str]) -> dict[str, Block]:
         keys = [(each,) for each in sorted(ids)]
         found = bulk.find(self._connection, blocks, ("id",), _COLUMNS[1:], keys, lock="UPDATE")
         return {row[0]: read_block(row, self._seals) for row in found}
 
-    def _done(self, wanted: Iterable[tuple[str | None, str | None]]) -> dict[tuple[str, str], Block]:
+    def _earlier_results(self, wanted: Iterable[tuple[str | None, str | None]]) -> dict[tuple[str, str], Block]:
         """Return the blocks as changes with these runs and keys made them."""
         keys = sorted(set(wanted))
         if not keys:
@@ -304,7 +304,7 @@ class _Changes:
         rest = tuple(name for name in _VERSION if name not in {"run_id", "key"})
         found: dict[tuple[str, str], Block] = {}
         for run_id, key, *fields in bulk.find(self._connection, block_versions, ("run_id", "key"), rest, keys):
-            made = self._as_made((*fields[:-1], run_id, key, fields[-1]))
+            made = self._block_at_version((*fields[:-1], run_id, key, fields[-1]))
             if made is not None:
                 found[run_id, key] = made
         return found

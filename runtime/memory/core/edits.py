@@ -13,12 +13,12 @@ from runtime.errors import UsageError
 END: Final = -1
 """Number of the line after the last one, for `insert`."""
 
-_SHOWN: Final = 200
+_LONGEST_PASSAGE: Final = 200
 """Characters of a line that are compared with the text that was not found, and that an error shows."""
 _CANDIDATES: Final = 5
 _PLACES: Final = 5
 """Places of a text that an error names."""
-_LIKE: Final = 0.4
+_LEAST_SIMILARITY: Final = 0.4
 """Similarity from which a line is shown as the nearest one."""
 
 
@@ -37,7 +37,7 @@ def replace(value: str, old: str, new: str) -> str:
         raise UsageError("`old` is empty", hint="to add text, use memory_append or memory_insert")
     places = _places(value, old)
     if not places:
-        raise TextAbsent("the block does not contain this text", hint=_where_nearly(value, old))
+        raise TextAbsent("the block does not contain this text", hint=_nearest_line_hint(value, old))
     if len(places) > 1:
         raise TextAmbiguous(
             f"the block contains this text {_times(places)}: in {_lines(value, places)}",
@@ -69,7 +69,7 @@ def insert(value: str, content: str, line: int) -> str:
     return "\n".join([*lines[:at], content.removesuffix("\n"), *lines[at:]])
 
 
-def attributed(value: str, edit: Callable[[str], str], source: str) -> str:
+def with_source(value: str, edit: Callable[[str], str], source: str) -> str:
     """Return the edited text, with `source` at the end of each line that was not in it before."""
     kept = Counter(value.split("\n"))
     mark = f" [{source}]"
@@ -108,7 +108,7 @@ def _lines(value: str, places: list[int]) -> str:
     return f"lines {', '.join(map(str, numbers[:-1]))} and {numbers[-1]}"
 
 
-def _where_nearly(value: str, old: str) -> str:
+def _nearest_line_hint(value: str, old: str) -> str:
     """Return a hint with the line that is most like the first line of `old`."""
     if not value:
         return "the block is empty"
@@ -125,18 +125,18 @@ def _nearest(lines: list[str], wanted: str) -> tuple[int, str] | None:
     """Return the number of the line most like `wanted`, and the passage of it; None if none is similar."""
     words = set(wanted.casefold().split())
 
-    def shared(line: str) -> float:
+    def share_of_words(line: str) -> float:
         return len(words.intersection(line.casefold().split())) / max(1, len(words))
 
     # Comparing by letters takes long, so only the lines with the most common words are compared.
-    candidates = heapq.nlargest(_CANDIDATES, enumerate(lines, 1), key=lambda numbered: shared(numbered[1]))
+    candidates = heapq.nlargest(_CANDIDATES, enumerate(lines, 1), key=lambda numbered: share_of_words(numbered[1]))
     matcher = difflib.SequenceMatcher(autojunk=False)
-    matcher.set_seq2(wanted[:_SHOWN].casefold())
-    best, best_score = None, _LIKE
+    matcher.set_seq2(wanted[:_LONGEST_PASSAGE].casefold())
+    best, best_score = None, _LEAST_SIMILARITY
     for number, line in candidates:
         passage = _passage(line, words)
         matcher.set_seq1(passage.casefold())
-        score = max(matcher.ratio(), shared(line))
+        score = max(matcher.ratio(), share_of_words(line))
         if score > best_score or (best is None and wanted.casefold() in line.casefold()):
             best, best_score = (number, passage), score
     return best
@@ -145,12 +145,12 @@ def _nearest(lines: list[str], wanted: str) -> tuple[int, str] | None:
 def _passage(line: str, words: set[str]) -> str:
     """Return the line, or of a long one the passage around the longest of the words."""
     line = line.strip()
-    if len(line) <= _SHOWN:
+    if len(line) <= _LONGEST_PASSAGE:
         return line
     folded = line.casefold()
     at = folded.find(max((word for word in words if word in folded), key=len, default=""))
-    begin = max(0, min(at - _SHOWN // 4, len(line) - _SHOWN))
-    end = begin + _SHOWN
+    begin = max(0, min(at - _LONGEST_PASSAGE // 4, len(line) - _LONGEST_PASSAGE))
+    end = begin + _LONGEST_PASSAGE
     return f"{'…' if begin else ''}{line[begin:end]}{'…' if end < len(line) else ''}"
 
 

@@ -62,19 +62,19 @@ class BlockStore:
         """Create the blocks that an agent has at its first use and that are missing, and return all, in the order of a
         context. A block that exists does not change. Raises NotFound if the user was removed."""
         scope = _stored_scope(scope)
-        first, stored = self._first(scope, declared), await self._stored(scope)
+        first, stored = self._first_blocks(scope, declared), await self._read_blocks(scope)
         there = {(each.agent, each.subject, each.label) for each in stored}
         missing = [each for each in first if (each.agent, each.subject, each.label) not in there]
         if missing:
             made = [structs.replace(each, id=uuid7(self._clock), value=clean(each.value)) for each in missing]
             await self.database.commits.store(BLOCKS, NewBlocks(self._seals, made))
-            stored = await self._stored(scope)
+            stored = await self._read_blocks(scope)
         return [each for each in visible(stored, first) if each.id]
 
     async def blocks(self, scope: BlockScope, declared: Sequence[DeclaredBlock] = ()) -> list[Block]:
         """Return the blocks as `ensure` does, without creating the missing ones, whose `id` is empty."""
         scope = _stored_scope(scope)
-        return visible(await self._stored(scope), self._first(scope, declared))
+        return visible(await self._read_blocks(scope), self._first_blocks(scope, declared))
 
     async def read(self, scope: BlockScope, label: str, declared: Sequence[DeclaredBlock] = ()) -> Block:
         """Return one block. Raises NotFound with the nearest labels."""
@@ -151,7 +151,7 @@ class BlockStore:
         if origin.key is not None and len(origin.key) > _LONGEST_KEY:
             origin = origin._replace(key=hashlib.sha256(origin.key.encode()).hexdigest())
         if origin.webhook is not None:
-            edit = partial(edits.attributed, edit=edit, source=from_delivery(origin.webhook))
+            edit = partial(edits.with_source, edit=edit, source=from_delivery(origin.webhook))
         change = BlockChange(
             self._seals, block.user_id, block.id, block.label, edit, version, origin, milliseconds(self._clock)
         )
@@ -162,18 +162,18 @@ class BlockStore:
     async def _change(
         self, scope: BlockScope, label: str, edit: Edit, origin: Origin, version: int | None = None
     ) -> ChangedBlock:
-        stored = await self._stored(_stored_scope(scope))
+        stored = await self._read_blocks(_stored_scope(scope))
         return await self.change(named_block(visible(stored, ()), label), edit, origin, version)
 
-    def _first(self, scope: BlockScope, declared: Sequence[DeclaredBlock]) -> list[Block]:
+    def _first_blocks(self, scope: BlockScope, declared: Sequence[DeclaredBlock]) -> list[Block]:
         return first_blocks(scope, declared, milliseconds(self._clock))
 
-    async def _stored(self, scope: BlockScope) -> list[Block]:
+    async def _read_blocks(self, scope: BlockScope) -> list[Block]:
         async with self.database.read() as connection:
-            return [read_block(row, self._seals) for row in await connection.execute(stored_blocks(scope))]
+            return [read_block(row, self._seals) for row in await connection.execute(blocks_query(scope))]
 
 
-def stored_blocks(scope: BlockScope) -> Any:
+def blocks_query(scope: BlockScope) -> Any:
     """Return the query for all blocks of a scope: each part has the condition of a partial index."""
     mine = select(*block_columns()).where(blocks.c.user_id == scope.user_id)
     of_agent = mine.where(blocks.c.agent.is_not(None), blocks.c.agent == scope.agent)

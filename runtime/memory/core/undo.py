@@ -50,7 +50,7 @@ async def _undo(store: BlockStore, block: Block, run_id: str, origin: Origin, *,
         newest = versions[0]
         if newest.value == before.value:
             return UndoneBlock(block, "unchanged", newest.version)
-        if not _untouched(versions, mine):
+        if not _is_unedited(versions, mine):
             return UndoneBlock(block, "edited", newest.version)
         if dry_run:
             return UndoneBlock(block, "restored", newest.version)
@@ -67,7 +67,7 @@ def _always(value: str) -> Edit:
     return lambda _: value
 
 
-def _untouched(versions: list[BlockVersion], mine: list[BlockVersion]) -> bool:
+def _is_unedited(versions: list[BlockVersion], mine: list[BlockVersion]) -> bool:
     """True if the text is as the run left it, as after the undo of a later run, and no other change came between the
     run's own."""
     return versions[0].value == mine[0].value and mine[0].version - mine[-1].version == len(mine) - 1

@@ -23,7 +23,7 @@ from runtime.errors import Conflict, NotFound
 from runtime.identity import belongings, users
 from runtime.memory.core.block import Block, BlockScope, BlockVersion, DeclaredBlock, Origin
 from runtime.memory.core.changes import BLOCKS, VERSIONS, BlockChange, BlockFull, BlockSeals, ReadOnlyBlock
-from runtime.memory.core.store import BlockStore, stored_blocks
+from runtime.memory.core.store import BlockStore, blocks_query
 from runtime.memory.core.undo import undo_blocks
 from runtime.threads.run import Begin, begin
 from runtime.threads.run_log import RunLog
@@ -519,7 +519,7 @@ async def test_on_a_full_disk_an_edit_is_refused_and_the_block_stays(tmp_path: P
 
 async def test_blocks_are_found_by_indexes(tmp_path: Path) -> None:
     database = await Database.open(migrated(tmp_path / "symbiont.db"), KEY)
-    query = stored_blocks(BlockScope("owner", "assistant", "17"))
+    query = blocks_query(BlockScope("owner", "assistant", "17"))
     sql = str(query.compile(dialect=sqlite.dialect(), compile_kwargs={"literal_binds": True}))
     async with database.read() as connection:
         plan = " ".join([row[3] for row in await connection.execute(text(f"EXPLAIN QUERY PLAN {sql}"))])
