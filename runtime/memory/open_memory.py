@@ -186,7 +186,7 @@ class OpenMemory:
             answer = await search(self._indexer.index, self._embedder, question, owner=owner)
         else:
             answer = await search(self._indexer.index, None, question, without=without)
-        return FoundItems(await self._placed(answer), (*notes, *answer.notes))
+        return FoundItems(await self._found_hits(answer), (*notes, *answer.notes))
 
     async def _embed_some(self, progress: Progress | None) -> None:
         try:
@@ -207,14 +207,14 @@ class OpenMemory:
             return ["the index is still being built: not all items are searched yet"]
         return list(task.result().problems)
 
-    async def _placed(self, answer: SearchAnswer) -> tuple[FoundHit, ...]:
+    async def _found_hits(self, answer: SearchAnswer) -> tuple[FoundHit, ...]:
         items = [item_of(hit.entry) for hit in answer.hits]
         stale = self._indexer.failure is not None
         places = [
-            None if stale or self._indexer.unreadable(hit.entry.part) else place_of(hit.entry) for hit in answer.hits
+            None if stale or self._indexer.is_unreadable(hit.entry.part) else place_of(hit.entry) for hit in answer.hits
         ]
         unknown = [item for item, place in zip(items, places, strict=True) if place is None]
-        located = await self._located(unknown) if unknown else {}
+        located = await self._locations(unknown) if unknown else {}
         return tuple(
             FoundHit(
                 item,
@@ -228,7 +228,7 @@ class OpenMemory:
             for item, hit, place in zip(items, answer.hits, places, strict=True)
         )
 
-    async def _located(self, items: Sequence[Item]) -> Mapping[str, ItemLocation]:
+    async def _locations(self, items: Sequence[Item]) -> Mapping[str, ItemLocation]:
         try:
             return await self.store.locate(items)
         except FsyncFailed:
@@ -309,19 +309,19 @@ class OpenMemory:
     async def replace(self, item: Item) -> Item:
         """Do `Store.replace`; the index follows."""
         kept = await self.store.replace(item)
-        await self._followed(kept.agent_id)
+        await self._update_index(kept.agent_id)
         return kept
 
     async def edit(self, memory_id: str, text: str, agent_id: str) -> Item:
         """Do `Store.edit`; the index follows."""
         edited = await self.store.edit(memory_id, text, agent_id=agent_id)
-        await self._followed(agent_id)
+        await self._update_index(agent_id)
         return edited
 
     async def forget(self, memory_id: str, agent_id: str) -> None:
         """Delete one item; the index follows. Raises NoSuchItem, Unsupported, StoreError."""
         await self.store.delete(memory_id, agent_id=agent_id)
-        await self._followed(agent_id)
+        await self._update_index(agent_id)
 
     async def forget_each(self, items: Sequence[Item]) -> list[bool]:
         """Delete these items together; the index follows. Returns for each False if it was gone already. Raises
@@ -329,16 +329,16 @@ class OpenMemory:
         deletions = (self.store.delete(item.memory_id, agent_id=item.agent_id) for item in items)
         outcomes = await asyncio.gather(*deletions, return_exceptions=True)
         for agent_id in sorted({item.agent_id for item in items}):
-            await self._followed(agent_id)
+            await self._update_index(agent_id)
         for outcome in outcomes:
             if isinstance(outcome, BaseException) and not isinstance(outcome, NoSuchItem):
                 raise outcome
         return [outcome is None for outcome in outcomes]
 
-    async def _followed(self, agent_id: str) -> None:
+    async def _update_index(self, agent_id: str) -> None:
         """Remove from the index what the store no longer has, in the background if possible."""
         if self._indexer.in_background:
-            self._indexer.touched((agent_id,))
+            self._indexer.mark_changed((agent_id,))
         else:
             await self._indexer.sync(agent_id)
 

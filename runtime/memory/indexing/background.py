@@ -44,11 +44,11 @@ async def keep_index(indexer: Indexer, watch: FileWatcher | None, clock: Clock) 
         if whole:
             # Another daemon may have left entries in a shared index without vectors or token bits.
             indexer.queue.more()
-        if whole or indexer.changed.known:
+        if whole or indexer.changed.is_tracking:
             await indexer.sync(complete=indexer.changed.overdue)
         else:
             await indexer.settle()
-            for agent in sorted(indexer.take_touched()):
+            for agent in sorted(indexer.take_changed_agents()):
                 await indexer.sync(agent)
         if indexer.failure is not None:
             await clock.sleep(wait)

@@ -45,7 +45,7 @@ class ChangeFeed:
         for each in appends:
             self._items -= len(each.items)
             self._remember(each.part)
-        return _joined(appends)
+        return _join_appends(appends)
 
     def is_past(self, part: Part, held: str | None) -> bool:
         """True if the index already has a newer revision than `part`."""
@@ -70,7 +70,7 @@ class ChangeFeed:
             self._passed.popitem(last=False)
 
 
-def _joined(appends: Sequence[Append]) -> list[tuple[str | None, Part, list[Item]]]:
+def _join_appends(appends: Sequence[Append]) -> list[tuple[str | None, Part, list[Item]]]:
     found: list[tuple[str | None, Part, list[Item]]] = []
     last: dict[str, int] = {}
     for part, before, items in appends:

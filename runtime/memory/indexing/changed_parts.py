@@ -26,10 +26,10 @@ class Comparison(NamedTuple):
 
 
 class ChangedParts:
-    """The parts to compare, by agent. `alone`: the lock of a comparison of all parts."""
+    """The parts to compare, by agent. `comparison_lock`: the lock of a comparison of all parts."""
 
     def __init__(self, store: Store, index: Index, clock: Clock) -> None:
-        self.alone = asyncio.Lock()
+        self.comparison_lock = asyncio.Lock()
         self._store = store
         self._index = index
         self._clock = clock
@@ -38,7 +38,7 @@ class ChangedParts:
         self._compared_at = 0.0
         self._rebuilt = index.rebuilt
         self._waiting = defaultdict[str, dict[str, Part | None]](dict)
-        self._looking = asyncio.Lock()
+        self._refresh_lock = asyncio.Lock()
 
     @property
     def agents(self) -> list[str]:
@@ -46,7 +46,7 @@ class ChangedParts:
         return sorted(agent for agent, parts in self._waiting.items() if parts)
 
     @property
-    def known(self) -> bool:
+    def is_tracking(self) -> bool:
         """Return True if all parts were compared, and only changes have to be looked for."""
         return self._mark is not None
 
@@ -55,9 +55,9 @@ class ChangedParts:
         """Return True if all parts should be compared again: what another program changed may not be known."""
         return self._mark is not None and self._clock.monotonic() - self._compared_at > COMPLETE_SECONDS
 
-    async def look(self) -> bool:
+    async def refresh(self) -> bool:
         """Ask the store what changed. False: all parts must be compared. Raises StoreError."""
-        async with self._looking:
+        async with self._refresh_lock:
             if self._mark is None:
                 return False
             if self._index.rebuilt != self._rebuilt or sum(map(len, self._waiting.values())) > MOST:
@@ -79,7 +79,7 @@ class ChangedParts:
         changes = await self._store.changes(None)
         return None if changes is None else Comparison(changes.mark, self._forgotten)
 
-    def compared(self, begun: Comparison) -> None:
+    def finish(self, begun: Comparison) -> None:
         """Note that all parts were compared."""
         if begun.forgotten == self._forgotten:
             self._mark, self._compared_at = begun.mark, self._clock.monotonic()
@@ -93,7 +93,7 @@ class ChangedParts:
         """Return the agent's parts to compare, by name; None: it is gone."""
         return dict(self._waiting.get(agent, {}))
 
-    def done(self, agent: str, parts: Mapping[str, Part | None]) -> None:
+    def discard(self, agent: str, parts: Mapping[str, Part | None]) -> None:
         """Note that these parts of `of` are in the index as they are, except those that have changed since."""
         waiting = self._waiting[agent]
         for name, part in parts.items():

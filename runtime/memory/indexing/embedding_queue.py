@@ -35,7 +35,7 @@ class EmbeddingQueue:
         self._index = index
         self._clock = clock
         self._embedder: Embedder | None = None
-        self._told: tuple[str, int | None, str | None] | None = None
+        self._model_in_index: tuple[str, int | None, str | None] | None = None
         self._more = asyncio.Event()
         self._used = asyncio.Event()
         self._one = asyncio.Lock()
@@ -72,12 +72,12 @@ class EmbeddingQueue:
         # Before waiting: a batch that `keep` begins meanwhile must use the new embedding.
         self._embedder = embedder
         self._mismatch = self._failure = None
-        self._told = None
+        self._model_in_index = None
         if changed and self._batch is not None:
             self._batch.cancel()
             await asyncio.wait({self._batch})
         try:
-            await self._tell_model()
+            await self._set_model()
         except IndexFailed as error:
             self._index_failed = True
             self._fail(error.line())  # The model is set again before the next batch.
@@ -95,7 +95,7 @@ class EmbeddingQueue:
             return 0
         done = 0
         stats = await self._index.stats() if progress is not None else None
-        total = 0 if stats is None else stats.entries - self._made(stats)
+        total = 0 if stats is None else stats.entries - self._finished_entries(stats)
         began, at_once = self._clock.monotonic(), self._at_once
         if seconds is not None:
             at_once = max(1, at_once // SHARE_OF_A_BATCH)
@@ -108,7 +108,7 @@ class EmbeddingQueue:
                 break
         return done
 
-    def _made(self, stats: IndexStats) -> int:
+    def _finished_entries(self, stats: IndexStats) -> int:
         """Return how many entries have all that the embedding makes."""
         wants_tokens = self._embedder is not None and self._embedder.token_bits is not None
         return min(stats.embedded, stats.tokenized) if wants_tokens else stats.embedded
@@ -120,7 +120,7 @@ class EmbeddingQueue:
             self._more.clear()
             self._used.clear()
             try:
-                await self._tell_model()
+                await self._set_model()
                 done = 0 if self._mismatch or self.switched_off else await self._next(self._at_once)
             except EmbeddingMismatch:
                 continue
@@ -134,7 +134,7 @@ class EmbeddingQueue:
                 continue
             wait = FIRST_WAIT
             if done or self._index_failed:
-                self._work_again()
+                self._note_recovery()
             if done:
                 await asyncio.sleep(0)
             else:
@@ -159,12 +159,12 @@ class EmbeddingQueue:
 
     async def _embed(self, embedder: Embedder, limit: int) -> int:
         try:
-            await self._tell_model()
+            await self._set_model()
             waiting = await self._index.pending(limit)
             if not waiting:
                 return 0
             made = await embedder.embed_with_tokens([each.text for each in waiting])
-            await self._tell_model()  # some embeddings know their dimension only now
+            await self._set_model()  # some embeddings know their dimension only now
             return await self._index.embed(list(zip(waiting, made.vectors, strict=True)), made.tokens)
         except EmbeddingMismatch as error:
             if self._mismatch is None:
@@ -172,19 +172,19 @@ class EmbeddingQueue:
             self._mismatch = error.line()
             raise
 
-    async def _tell_model(self) -> None:
+    async def _set_model(self) -> None:
         embedder = self._embedder
         model = ("", None, None) if embedder is None else (embedder.model, embedder.dimension, embedder.token_bits)
-        if model != self._told:
+        if model != self._model_in_index:
             await self._index.use_model(model[0] or None, model[1], model[2])
-            self._told = model
+            self._model_in_index = model
 
     def _fail(self, reason: str) -> None:
         if self._failure is None:
             log.warning("embedding_unavailable", reason=reason)
         self._failure = reason
 
-    def _work_again(self) -> None:
+    def _note_recovery(self) -> None:
         if self._failure is not None:
             log.info("embedding_recovered")
         self._failure = None

@@ -34,7 +34,7 @@ def _entry(part: Part, item: Item, place: ItemLocation | None, order: int) -> In
         order=order,
         part=part.name,
         line=None if place is None else place.line,
-        rest=_rest(item, place),
+        rest=_encode_rest(item, place),
         other_sources=item.other_sources,
         subject=item.subject,
         replaces=item.replaces,
@@ -58,7 +58,7 @@ def group_of(part: Part, item: Item) -> str:
 
 def item_of(entry: IndexEntry) -> Item:
     """Return the item as the store gave it."""
-    more = _read(entry.rest).get("item", {})
+    more = _decode_rest(entry.rest).get("item", {})
     return Item(
         memory_id=entry.id,
         project_id=entry.project,
@@ -79,16 +79,16 @@ def item_of(entry: IndexEntry) -> Item:
 
 def place_of(entry: IndexEntry) -> ItemLocation | None:
     """Return the item's location when its part was read, or None if unknown."""
-    file = _read(entry.rest).get("file")
+    file = _decode_rest(entry.rest).get("file")
     return None if file is None else ItemLocation(file, entry.line)
 
 
-def _rest(item: Item, place: ItemLocation | None) -> str:
+def _encode_rest(item: Item, place: ItemLocation | None) -> str:
     rest: dict[str, Any] = {}
     more: dict[str, Any] = {}
     if item.source_memory_ids:
         more["source_memory_ids"] = item.source_memory_ids
-    if item.provenance is not NOTHING_KNOWN and (known := item.provenance.known()):
+    if item.provenance is not NOTHING_KNOWN and (known := item.provenance.known_fields()):
         more["provenance"] = known
     if more:
         rest["item"] = more
@@ -97,7 +97,7 @@ def _rest(item: Item, place: ItemLocation | None) -> str:
     return json.dumps(rest, ensure_ascii=False, separators=(",", ":")) if rest else ""
 
 
-def _read(rest: str) -> dict[str, Any]:
+def _decode_rest(rest: str) -> dict[str, Any]:
     found = json.loads(rest) if rest else {}
     assert isinstance(found, dict)
     return found

@@ -39,7 +39,7 @@ class FileWatcher:
                 await asyncio.sleep(TICK_MS / 1000)
                 continue
             try:
-                await self._listen(seen)
+                await self._watch(seen)
             except FileNotFoundError:
                 continue
             except (OSError, RuntimeError, UnicodeEncodeError) as error:  # watchfiles' own error is a RuntimeError
@@ -53,12 +53,12 @@ class FileWatcher:
                     reason=str(error),
                 )
 
-    async def _listen(self, seen: tuple[int, int]) -> None:
+    async def _watch(self, seen: tuple[int, int]) -> None:
         """Watch until the folder is replaced."""
         first = True
         bursts = awatch(
             self._folder,
-            watch_filter=self._wanted,
+            watch_filter=self._is_item_path,
             step=STEP_MS,
             debounce=DEBOUNCE_MS,
             rust_timeout=TICK_MS,
@@ -73,11 +73,11 @@ class FileWatcher:
                     agents.update(await self._indexer.agents())
                     first = False
                 if agents:
-                    self._indexer.touched(agents)
+                    self._indexer.mark_changed(agents)
                 if _identity(self._folder) != seen:
                     return
 
-    def _wanted(self, _change: Change, path: str) -> bool:
+    def _is_item_path(self, _change: Change, path: str) -> bool:
         """True unless the path is a temporary file, a lock, or the folder itself, which is checked anyway."""
         parts = Path(path).relative_to(self._folder).parts
         return bool(parts) and not any(part.startswith(".") for part in parts)

@@ -62,15 +62,15 @@ class Indexer:
         self.news = asyncio.Event()
         """Set after an append or a change."""
         self._clock = clock
-        self._opening = problem
+        self._open_problem = problem
         self._failure: str | None = None
         self._unreadable: dict[str, tuple[str, str]] = {}
         self._feed = ChangeFeed()
-        self._touched: set[str] = set()
+        self._changed_agents: set[str] = set()
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._last_order = 0
         self._tasks: list[asyncio.Task[None]] = []
-        self._unsubscribe = store.subscribe(on_append=self._take, on_change=self.touched)
+        self._unsubscribe = store.subscribe(on_append=self._take, on_change=self.mark_changed)
 
     @property
     def failure(self) -> str | None:
@@ -86,7 +86,7 @@ class Indexer:
     @property
     def index_problem(self) -> str | None:
         """Return why the index is incomplete, in one line."""
-        return self._failure or self._opening or self.index.problem
+        return self._failure or self._open_problem or self.index.problem
 
     @property
     def unread(self) -> tuple[str, ...]:
@@ -102,7 +102,7 @@ class Indexer:
         except StoreError:
             return ()
 
-    def unreadable(self, part: str) -> bool:
+    def is_unreadable(self, part: str) -> bool:
         """True if the part is unreadable, so its index entries may be stale."""
         return part in self._unreadable
 
@@ -134,20 +134,20 @@ class Indexer:
         except IndexFailed as error:
             log.warning("index_close_failed", reason=error.line())
 
-    def touched(self, agents: Iterable[str]) -> None:
+    def mark_changed(self, agents: Iterable[str]) -> None:
         """Have the background task compare the parts of these agents."""
-        self._touched.update(agents)
+        self._changed_agents.update(agents)
         self.news.set()
 
-    def take_touched(self) -> set[str]:
-        """Return the agents reported to `touched` since the last call."""
-        touched, self._touched = self._touched, set()
-        return touched
+    def take_changed_agents(self) -> set[str]:
+        """Return the agents reported to `mark_changed` since the last call."""
+        agents, self._changed_agents = self._changed_agents, set()
+        return agents
 
     # Appends reported by the store.
 
     def _take(self, append: Append) -> None:
-        self._touched |= self._feed.add(append)
+        self._changed_agents |= self._feed.add(append)
         self.news.set()
 
     async def settle(self) -> None:
@@ -161,7 +161,7 @@ class Indexer:
         if not appends:
             return
         try:
-            for some in _together(appends):
+            for some in _append_batches(appends):
                 grown = []
                 for before, part, items in some:
                     placed = [(item, None) for item in items]
@@ -171,11 +171,11 @@ class Indexer:
                 if any(done):
                     self.queue.more()
                 if not all(done):
-                    self._touched.add(agent)
-            self._recovered()
+                    self._changed_agents.add(agent)
+            self._note_recovery()
         except IndexFailed as error:
-            self._failed(error)
-            self._touched.add(agent)
+            self._note_failure(error)
+            self._changed_agents.add(agent)
 
     def _next_order(self, count: int) -> int:
         """Return the first of `count` orders beyond all others. Positions in a part are far below a time in
@@ -195,15 +195,15 @@ class Indexer:
         """
         try:
             if not complete and await self._knows_changes():
-                return await self._sync_changed(agent, progress)
+                return await self._sync_changed_parts(agent, progress)
             if agent is not None:
                 return await self._sync_agent(agent, progress)
             if await self.changed.begin() is None:
                 return await self._sync_all(progress)
-            async with self.changed.alone:
+            async with self.changed.comparison_lock:
                 # Another comparison may have ended meanwhile.
                 if not complete and await self._knows_changes():
-                    return await self._sync_changed(None, progress)
+                    return await self._sync_changed_parts(None, progress)
                 return await self._sync_all(progress, await self.changed.begin())
         except FsyncFailed:
             raise
@@ -211,7 +211,7 @@ class Indexer:
             return SyncReport(problems=(error.line(),))
 
     async def _knows_changes(self) -> bool:
-        return self._failure is None and await self.changed.look()
+        return self._failure is None and await self.changed.refresh()
 
     async def _sync_all(self, progress: Progress | None, begun: Comparison | None = None) -> SyncReport:
         await self.settle()
@@ -225,7 +225,7 @@ class Indexer:
             gone = [name for name in gone if name.partition("/")[0] not in hidden]
             report = SyncReport(removed=await self._drop(gone))
         except IndexFailed as error:
-            return self._failed(error)
+            return self._note_failure(error)
         differ: dict[str, int] = defaultdict(int)
         for part in parts:
             differ[part.agent_id] += known.get(part.name) != part.revision
@@ -234,13 +234,13 @@ class Indexer:
             if count:
                 report = report.plus(await self._sync_agent(owner, reading.report))
         if not any(differ.values()):
-            self._recovered()
+            self._note_recovery()
         if begun is not None and set(report.problems) <= set(self.unread):
-            self.changed.compared(begun)
+            self.changed.finish(begun)
             self.changed.add(part for part in parts if part.name in self._unreadable)
         return report._replace(parts=len(parts))
 
-    async def _sync_changed(self, agent: str | None, progress: Progress | None) -> SyncReport:
+    async def _sync_changed_parts(self, agent: str | None, progress: Progress | None) -> SyncReport:
         owners = self.changed.agents if agent is None else [agent]
         reading = ReadProgress(progress, sum(len(self.changed.of(owner)) for owner in owners))
         report = SyncReport()
@@ -251,9 +251,9 @@ class Indexer:
     async def _sync_agent(self, agent: str, progress: Progress | None, *, changed: bool = False) -> SyncReport:
         async with self._lock(agent):
             try:
-                return await (self._read_changed if changed else self._bring_up_to_date)(agent, progress)
+                return await (self._read_changed_parts if changed else self._bring_up_to_date)(agent, progress)
             except IndexFailed as error:
-                return self._failed(error)
+                return self._note_failure(error)
             except FsyncFailed:
                 raise
             except RefusedItem:
@@ -261,25 +261,25 @@ class Indexer:
             except StoreError as error:
                 return SyncReport(problems=(error.line(),))
 
-    async def _read_changed(self, agent: str, progress: Progress | None) -> SyncReport:
+    async def _read_changed_parts(self, agent: str, progress: Progress | None) -> SyncReport:
         wanted = self.changed.of(agent)
         if not wanted:
             return SyncReport()
         known = await self.index.parts(names=wanted)
-        gone = [name for name, part in wanted.items() if part is None and (name in known or self.unreadable(name))]
+        gone = [name for name, part in wanted.items() if part is None and (name in known or self.is_unreadable(name))]
         differing = [part for part in wanted.values() if part is not None and known.get(part.name) != part.revision]
         report = SyncReport(parts=len(wanted), removed=await self._drop(gone)).plus(
             await self._read_each(differing, progress)
         )
         # What is unreadable is reported until it changes.
-        self.changed.done(agent, {name: part for name, part in wanted.items() if not self.unreadable(name)})
+        self.changed.discard(agent, {name: part for name, part in wanted.items() if not self.is_unreadable(name)})
         return report
 
     async def _bring_up_to_date(self, agent: str, progress: Progress | None) -> SyncReport:
         parts, differing, gone = await self._compare(agent)
         report = SyncReport(parts=len(parts), removed=await self._drop(gone))
         report = report.plus(await self._read_each(differing, progress))
-        self._recovered()
+        self._note_recovery()
         return report
 
     async def _read_each(self, parts: Sequence[Part], progress: Progress | None) -> SyncReport:
@@ -287,7 +287,7 @@ class Indexer:
         for number, part in enumerate(parts):
             if progress is not None:
                 progress("reading", number, len(parts))
-            report = report.plus(await self._read(part))
+            report = report.plus(await self._read_part(part))
         if progress is not None and parts:
             progress("reading", len(parts), len(parts))
         return report
@@ -301,7 +301,7 @@ class Indexer:
             if look == 0:
                 wanted = parts
             # If the part grows continuously, it is sufficient to index its state at the first comparison.
-            differing = [part for part in wanted if not self._is_held(part, known.get(part.name))]
+            differing = [part for part in wanted if not self._is_indexed(part, known.get(part.name))]
             if not any(self._feed.grows(part.name) for part in differing):
                 break
             # It was written a moment ago, and its append is about to be reported.
@@ -309,10 +309,10 @@ class Indexer:
         unread = {name for name in self._unreadable if name.startswith(f"{agent}/")}
         return parts, differing, sorted((known.keys() | unread) - {part.name for part in parts})
 
-    def _is_held(self, part: Part, revision: str | None) -> bool:
+    def _is_indexed(self, part: Part, revision: str | None) -> bool:
         return revision == part.revision or self._feed.is_past(part, revision)
 
-    async def _read(self, part: Part) -> SyncReport:
+    async def _read_part(self, part: Part) -> SyncReport:
         """Index a part as it is now. Its revision was read before its content, so a change in between is found by the
         next comparison."""
         failed = self._unreadable.get(part.name)
@@ -358,19 +358,19 @@ class Indexer:
     def _lock(self, agent: str) -> asyncio.Lock:
         return self._locks.setdefault(agent, asyncio.Lock())
 
-    def _failed(self, error: IndexFailed) -> SyncReport:
+    def _note_failure(self, error: IndexFailed) -> SyncReport:
         if self._failure is None:
             log.error("index_update_failed", reason=error.line())
         self._failure = error.line()
         return SyncReport(problems=(self._failure,))
 
-    def _recovered(self) -> None:
+    def _note_recovery(self) -> None:
         if self._failure is not None:
             log.info("index_update_recovered", store=self.store.identity)
             self._failure = None
 
 
-def _together(appends: Sequence[_Appended]) -> Iterator[list[_Appended]]:
+def _append_batches(appends: Sequence[_Appended]) -> Iterator[list[_Appended]]:
     """Yield the appends that are put into the index together."""
     some: list[_Appended] = []
     count = 0

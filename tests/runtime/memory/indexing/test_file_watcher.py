@@ -37,12 +37,12 @@ class Told:
         self.agents: set[str] = set()
 
     def has(self, *agents: str) -> bool:
-        self.agents |= self._indexer.take_touched()
+        self.agents |= self._indexer.take_changed_agents()
         return set(agents) <= self.agents
 
     async def forget(self) -> None:
         """Forget what was told as soon as nothing more is told for a second."""
-        while self._indexer.take_touched():
+        while self._indexer.take_changed_agents():
             await asyncio.sleep(1)
         self.agents.clear()
 

@@ -271,7 +271,7 @@ async def test_when_too_much_waits_the_parts_are_read_instead(
     monkeypatch.setattr(change_feed, "MOST", 3)
     for number in range(5):
         await store.append([item(f"Entry {number}")])
-    assert indexer.take_touched() == {"reviewer"}
+    assert indexer.take_changed_agents() == {"reviewer"}
     report = await indexer.sync()
     assert (report.read, await count(indexer)) == (1, 5)
 
@@ -371,7 +371,7 @@ async def test_the_background_puts_what_is_handed_over_and_looks_at_what_was_tou
     await _until_counted(indexer, 1)
     memory = store.root / "reviewer" / "memory.md"
     memory.write_text("# Agent Memory: reviewer\n\n## Facts\n- By hand\n")
-    indexer.touched(["reviewer"])
+    indexer.mark_changed(["reviewer"])
     await _until_counted(indexer, 2)
     memory.unlink()
     await until(lambda: clock.sleepers == 1)
@@ -411,7 +411,7 @@ async def _until_counted(indexer: Indexer, wanted: int) -> None:
 
 
 @settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(items().map(lambda found: found.changed(memory_id="8f7c")), st.none() | st.integers(1, 9))
+@given(items().map(lambda found: found.with_fields(memory_id="8f7c")), st.none() | st.integers(1, 9))
 def test_an_entry_carries_the_whole_of_its_item(found: Item, line: int | None) -> None:
     part = Part("reviewer/memory.md", found.agent_id, "1")
     place = None if line is None else ItemLocation("/agents/reviewer/memory.md", line)
