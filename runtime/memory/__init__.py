@@ -85,7 +85,7 @@ def identity_of(memory: Memory, root: Path, database: Database | None = None) ->
     """Return what identifies the memory's store physically: a pool opens one store for each identity. Raises
     UsageError, also if the items are rows and there is no `database`."""
     row = _row(memory)
-    where = path_of(memory, root) if row.files else f"{_needed(database, memory).id}/{memory.name}"
+    where = path_of(memory, root) if row.files else f"{_required_database(database, memory).id}/{memory.name}"
     return f"{row.name}:{where}"
 
 
@@ -116,12 +116,12 @@ async def open_store(
             f"the path of the memory {memory.name} is inside the root's own state folder, {path}",
             hint="name a folder outside `.symbi`",
         )
-    database = database if row.files else _needed(database, memory)
+    database = database if row.files else _required_database(database, memory)
     given = memory.store.options if options is None else options
     return await cast("Open", row.opener)(StorePlace(memory, path, database, clock, given))
 
 
-def _needed(database: Database | None, memory: Memory) -> Database:
+def _required_database(database: Database | None, memory: Memory) -> Database:
     if database is None:
         raise UsageError(
             f"the memory {memory.name} consists of rows of a database, and no database is open", hint="start the daemon"

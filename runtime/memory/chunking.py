@@ -135,23 +135,23 @@ def _sentences_of(text: str, start: int, end: int, size: int) -> Iterator[_Piece
                 yield _Piece(*line, whole=False)
                 continue
             for word in _WORD.finditer(text, *line):
-                yield from (_Piece(*part, whole=False) for part in _cut(text, *word.span(), size))
+                yield from (_Piece(*part, whole=False) for part in _split_word(text, *word.span(), size))
 
 
 def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Yield the lines from `start` to `end` that are not blank, without surrounding white space."""
     for line in _LINE.finditer(text, start, end):
-        found = _trimmed(text, *line.span())
+        found = _trimmed_span(text, *line.span())
         if found[0] < found[1]:
             yield found
 
 
-def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+def _trimmed_span(text: str, start: int, end: int) -> tuple[int, int]:
     inside = text[start:end]
     return start + len(inside) - len(inside.lstrip()), start + len(inside.rstrip())
 
 
-def _cut(text: str, start: int, end: int, size: int) -> Iterator[tuple[int, int]]:
+def _split_word(text: str, start: int, end: int, size: int) -> Iterator[tuple[int, int]]:
     """Split a word into parts of `size` characters, if possible not before a combining character."""
     while end - start > size:
         stop = start + size

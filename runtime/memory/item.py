@@ -50,7 +50,7 @@ def well_formed(text: str) -> str:
     return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
-def _well_formed(value: Any) -> Any:
+def _replace_surrogates(value: Any) -> Any:
     return well_formed(value) if isinstance(value, str) else value
 
 
@@ -61,7 +61,7 @@ def _in_utc(time: datetime) -> datetime:
         raise ValueError("in UTC this time is before the year 1 or after the year 9999") from None
 
 
-ItemText = Annotated[str, BeforeValidator(_well_formed)]
+ItemText = Annotated[str, BeforeValidator(_replace_surrogates)]
 """A text that UTF-8 can encode."""
 
 _Texts = Annotated[tuple[ItemText, ...], FailFast()]
@@ -103,7 +103,7 @@ class Provenance(BaseModel):
     run_id: ItemText | None = None
     said_by: SaidBy | None = None
 
-    def known(self) -> dict[str, Any]:
+    def known_fields(self) -> dict[str, Any]:
         """Return the fields that are known, by name."""
         return {name: value for name, value in self.__dict__.items() if value is not None and value != ()}
 
@@ -113,8 +113,8 @@ NOTHING_KNOWN = Provenance()
 
 
 class Item(BaseModel):
-    """One remembered item. Frozen; `changed` returns a modified copy. Its JSON (`model_dump(mode="json")`, times as RFC
-    3339 in UTC) is complete: `model_validate` returns the same item.
+    """One remembered item. Frozen; `with_fields` returns a modified copy. Its JSON (`model_dump(mode="json")`, times as
+    RFC 3339 in UTC) is complete: `model_validate` returns the same item.
 
     `memory_id` is given by the store and empty before that. `chunk_hash` is computed if absent and checked if given
     (ValidationError). `timestamp` is in UTC; `tags` are sorted and unique. `source_uri`: the origin; a second append
@@ -154,7 +154,7 @@ class Item(BaseModel):
             raise ValueError("chunk_hash is not the hash of text")
         return data | {"chunk_hash": expected}
 
-    def identified(self, section: str, occurrence: int) -> Item:
+    def with_id(self, section: str, occurrence: int) -> Item:
         """Return a copy with the uuid5 of its position (see `memory_id`)."""
         found = memory_id(self.agent_id, section, occurrence, self.twins)
         return self.model_copy(update={"memory_id": found})
@@ -164,7 +164,7 @@ class Item(BaseModel):
         """Return what it has in common with the items that it is told from by an occurrence."""
         return Twins(self.chunk_hash, self.user_id, self.subject, self.replaces)
 
-    def changed(self, **fields: object) -> Item:
+    def with_fields(self, **fields: object) -> Item:
         """Return a validated copy with these fields. Raises ValidationError."""
         return Item.model_validate(dict(self) | fields)
 

@@ -396,8 +396,8 @@ async def _clean(given: Iterable[Item]) -> tuple[Item, ...]:
     if isinstance(given, RedactedItems):
         return given
     if characters > _ON_THE_LOOP:
-        return await asyncio.to_thread(_redacted, items)
-    return _redacted(items)
+        return await asyncio.to_thread(_redact_items, items)
+    return _redact_items(items)
 
 
 def text_bytes(item: Item) -> int:
@@ -416,7 +416,7 @@ def _texts(item: Item) -> list[str]:
     return [text for text in single if text is not None] + [*more]
 
 
-def _redacted(items: Sequence[Item]) -> tuple[Item, ...]:
+def _redact_items(items: Sequence[Item]) -> tuple[Item, ...]:
     harmless: set[str] = set()
     return tuple([redacted_item(item, harmless) for item in items])
 

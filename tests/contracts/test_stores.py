@@ -131,7 +131,7 @@ async def everything(store: Store, wanted: Scan | None = None) -> list[Item]:
 
 def plain(found: Item) -> Item:
     """Return the item without the id, which the store assigns."""
-    return found.changed(memory_id="")
+    return found.with_fields(memory_id="")
 
 
 async def test_a_row_says_what_it_is_and_what_options_it_takes(row: StoreRow) -> None:
@@ -268,8 +268,8 @@ async def test_a_delivery_that_is_done_again_leaves_nothing_twice(store: Store) 
     part = item("Another part", source_uri=delivery_uri("d1", "2"))
     known = fact(source_uri=delivery_uri("d1", "3"))
     assert len(await store.append([one, part, known])) == 3
-    assert await store.append([one, part, known, one.changed(text="Told otherwise", chunk_hash="")]) == ()
-    assert await store.append([one.changed(timestamp=WHEN + timedelta(days=1))]) == ()
+    assert await store.append([one, part, known, one.with_fields(text="Told otherwise", chunk_hash="")]) == ()
+    assert await store.append([one.with_fields(timestamp=WHEN + timedelta(days=1))]) == ()
     assert len(await everything(store)) == 3
 
 
@@ -368,7 +368,7 @@ async def test_an_edit_changes_the_text_and_nothing_else(store: Store) -> None:
         if one.text != "Untouched":
             new = f"New {one.memory_type}\n\n## text "
             edited = await store.edit(one.memory_id, new)
-            assert plain(edited) == plain(one.changed(text=new, chunk_hash=""))
+            assert plain(edited) == plain(one.with_fields(text=new, chunk_hash=""))
             assert edited in await everything(store)
     assert len(await everything(store)) == 3
     with pytest.raises(NoSuchItem):
@@ -590,8 +590,8 @@ async def test_what_another_user_has_changes_nothing_in_what_is_kept(store: Stor
         bobs = item("The launch is codenamed Bluebird", kind, user_id="bob")
         counts = []
         for agent, others in ((f"alone-{kind}", ()), (f"beside-{kind}", ("ada", "owner"))):
-            await store.append([bobs.changed(agent_id=agent, user_id=user) for user in others])
-            written = [each for _ in range(2) for each in await store.append([bobs.changed(agent_id=agent)])]
+            await store.append([bobs.with_fields(agent_id=agent, user_id=user) for user in others])
+            written = [each for _ in range(2) for each in await store.append([bobs.with_fields(agent_id=agent)])]
             assert written == [one for one in await everything(store, Scan(agent_id=agent)) if one.user_id == "bob"]
             counts.append(len(written))
         assert counts[0] == counts[1] > 0
@@ -603,8 +603,8 @@ async def test_what_another_subject_has_changes_nothing_in_what_is_kept(store: S
         ones = item("The launch is codenamed Bluebird", kind, subject="one")
         counts, ids = [], set()
         for agent, others in ((f"alone-{kind}", ()), (f"beside-{kind}", ("two", None))):
-            await store.append([ones.changed(agent_id=agent, subject=subject) for subject in others])
-            written = [each for _ in range(2) for each in await store.append([ones.changed(agent_id=agent)])]
+            await store.append([ones.with_fields(agent_id=agent, subject=subject) for subject in others])
+            written = [each for _ in range(2) for each in await store.append([ones.with_fields(agent_id=agent)])]
             found = await everything(store, Scan(agent_id=agent))
             assert written == [each for each in found if each.subject == "one"]
             counts.append(len(written))
@@ -653,7 +653,7 @@ async def test_what_a_run_wrote_is_written_once(store: Store) -> None:
     one = fact("Lives in Lyon", source_uri=run_uri("r1", "3"))
     assert len(await store.append([one])) == 1
     assert await store.append([one]) == ()
-    assert await store.append([one.changed(text="Lives in Oslo", chunk_hash="")]) == ()
+    assert await store.append([one.with_fields(text="Lives in Oslo", chunk_hash="")]) == ()
     assert len(await store.append([fact("Lives in Rome", source_uri=run_uri("r1", "4"))])) == 1
     episodes = [item("Deployed", source_uri=run_uri("r1", "5"))] * 2
     assert len(await store.append(episodes)) == 1

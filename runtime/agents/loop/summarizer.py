@@ -9,7 +9,7 @@ from runtime.agents.context.fields import MESSAGE_TOKENS, Count, Entry
 from runtime.agents.context.render import cut, fenced
 from runtime.agents.loop.transcript import without_calls
 from runtime.memory.redaction.redact import redact
-from runtime.memory.summary.abstractive import bounded
+from runtime.memory.summary.abstractive import limit_words
 from runtime.memory.summary.extractive import extract
 from runtime.models.calls.call import CallOwner
 from runtime.models.client import ModelClient
@@ -92,7 +92,7 @@ class Summarizer:
                 raise
             if reply.usage.tokens_in:
                 self._counter.learn(counted, reply.usage.tokens_in)
-            summary = bounded(reply.text, self._max_words) or summary
+            summary = limit_words(reply.text, self._max_words) or summary
         return summary
 
 

@@ -36,4 +36,4 @@ def _document(agent_id: str, long_term: Sequence[Item], now: datetime) -> str:
     for item in long_term:
         section = section_of(item)
         sections[section.name].append(bullet_of(item, section))
-    return MarkdownDocument.parse(b"").stamped(agent_id, now, now).adding(sections).data.decode()
+    return MarkdownDocument.parse(b"").with_updated_time(agent_id, now, now).adding(sections).data.decode()

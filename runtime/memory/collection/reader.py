@@ -90,9 +90,9 @@ class CollectionReader(Store):
     async def scan(self, wanted: Scan | None = None) -> AsyncIterator[Item]:
         wanted = wanted or Scan()
         left = wanted.limit
-        agents = await self._holding(wanted.memory_ids) if wanted.agent_id is None else (legal(wanted.agent_id),)
+        agents = await self._agents_with(wanted.memory_ids) if wanted.agent_id is None else (legal(wanted.agent_id),)
         for agent in agents:
-            async for item in self._of_agent(agent, wanted):
+            async for item in self._agent_items(agent, wanted):
                 if left is not None and left <= 0:
                     return
                 if wanted.wants(item):
@@ -101,12 +101,12 @@ class CollectionReader(Store):
             if left is not None and left <= 0:
                 return
 
-    async def _of_agent(self, agent: str, wanted: Scan) -> AsyncIterator[Item]:
+    async def _agent_items(self, agent: str, wanted: Scan) -> AsyncIterator[Item]:
         """Yield the items that SQL finds, page by page. They are a superset: SQL does not distinguish `A` from `a` in a
         tag."""
         query = select(*items.c[*COLUMNS]).where(*_conditions(self.name, agent, wanted))
         if wanted.memory_ids:
-            query = query.where(self._among(wanted.memory_ids))
+            query = query.where(self._id_condition(wanted.memory_ids))
         # A source has few items: SQLite must not scan all of them only because they are ordered.
         order = (items.c.timestamp + 0 if wanted.source_uri is not None else items.c.timestamp, items.c.id)
         query = query.order_by(*(column.desc() if wanted.newest_first else column for column in order))
@@ -127,7 +127,7 @@ class CollectionReader(Store):
     async def parts(self, agent_id: str | None = None) -> tuple[Part, ...]:
         there = item_parts.c
         held = or_(*(there[name] > 0 for name in TYPES))
-        query = select(there.agent_id, there.part, there.revision).where(*_owned(item_parts, self.name, agent_id), held)
+        query = select(there.agent_id, there.part, there.revision).where(*_scope(item_parts, self.name, agent_id), held)
         rows = await self._rows(query.order_by(there.agent_id, there.part))
         return tuple(Part(part_name(row.agent_id, row.part), row.agent_id, row.revision) for row in rows)
 
@@ -142,25 +142,25 @@ class CollectionReader(Store):
 
     async def stats(self, agent_id: str | None = None) -> StoreStats:
         there = item_parts.c
-        owned = _owned(item_parts, self.name, agent_id)
-        query = select(func.count(distinct(there.agent_id)), func.coalesce(func.sum(there.bytes), 0)).where(*owned)
+        scope = _scope(item_parts, self.name, agent_id)
+        query = select(func.count(distinct(there.agent_id)), func.coalesce(func.sum(there.bytes), 0)).where(*scope)
         ((agents, size),) = await self._rows(query)
         times = select(func.min(items.c.timestamp), func.max(items.c.timestamp))
-        ((oldest, newest),) = await self._rows(times.where(*_owned(items, self.name, agent_id)))
+        ((oldest, newest),) = await self._rows(times.where(*_scope(items, self.name, agent_id)))
         return StoreStats(agents=agents, files=0, bytes=int(size), oldest=_day(oldest), newest=_day(newest))
 
     async def agents(self) -> tuple[str, ...]:
         query = select(item_parts.c.agent_id).where(item_parts.c.memory == self.name).distinct()
         return tuple(row.agent_id for row in await self._rows(query.order_by(item_parts.c.agent_id)))
 
-    async def _holding(self, memory_ids: Set[str]) -> tuple[str, ...]:
+    async def _agents_with(self, memory_ids: Set[str]) -> tuple[str, ...]:
         """Return the names of all collections, or only of those that have these items."""
         if not memory_ids:
             return await self.agents()
-        query = select(items.c.agent_id).where(items.c.memory == self.name, self._among(memory_ids)).distinct()
+        query = select(items.c.agent_id).where(items.c.memory == self.name, self._id_condition(memory_ids)).distinct()
         return tuple(sorted(row.agent_id for row in await self._rows(query)))
 
-    def _among(self, memory_ids: Set[str]) -> ColumnElement[bool]:
+    def _id_condition(self, memory_ids: Set[str]) -> ColumnElement[bool]:
         """Return a condition for these ids, which may be more than a statement takes parameters."""
         wanted = sorted(memory_ids)
         if self._database.kind == "postgresql":
@@ -175,13 +175,13 @@ class CollectionReader(Store):
         collections that the user created or has items in. Cheap. Raises StoreError."""
         there = item_parts.c
         sums = [func.sum(there[name]).label(name) for name in (*TYPES, "bytes")]
-        query = select(there.agent_id, *sums).where(*_owned(item_parts, self.name, agent_id, user_id))
+        query = select(there.agent_id, *sums).where(*_scope(item_parts, self.name, agent_id, user_id))
         rows = await self._rows(query.group_by(there.agent_id).order_by(there.agent_id))
         return tuple(CollectionCounts(name, *(int(value) for value in values)) for name, *values in rows)
 
     async def projects(self, agent_id: str | None = None, user_id: str | None = None) -> Counter[str | None]:
         """Count the items of every project_id, in a collection or in all, of one user or of all. Raises StoreError."""
-        query = select(items.c.project_id, func.count()).where(*_owned(items, self.name, agent_id, user_id))
+        query = select(items.c.project_id, func.count()).where(*_scope(items, self.name, agent_id, user_id))
         rows = await self._rows(query.group_by(items.c.project_id))
         return Counter({None if name is None else unescaped(name): count for name, count in rows})
 
@@ -190,7 +190,7 @@ class CollectionReader(Store):
     ) -> Counter[str]:
         """Count the items with each tag, in a collection or in all, of one user and project or of all. Raises
         StoreError."""
-        query = select(items.c.tags, func.count()).where(*_owned(items, self.name, agent_id, user_id))
+        query = select(items.c.tags, func.count()).where(*_scope(items, self.name, agent_id, user_id))
         if project_id is not None:
             query = query.where(items.c.project_id == escaped(project_id))
         found: Counter[str] = Counter()
@@ -224,14 +224,14 @@ class CollectionReader(Store):
 
     async def verify(self, agent_id: str | None = None) -> tuple[int, tuple[StoreProblem, ...]]:
         parts = await self.parts(agent_id)
-        return len(parts), tuple([problem for part in parts for problem in await self._verified(part)])
+        return len(parts), tuple([problem for part in parts for problem in await self._problems_of_part(part)])
 
-    async def _verified(self, part: Part) -> list[StoreProblem]:
+    async def _problems_of_part(self, part: Part) -> list[StoreProblem]:
         name = f"{self.name}/{part.name}"
         number = int(part.name.removeprefix(f"{part.agent_id}/"))
         here = and_(items.c.memory == self.name, items.c.part == number)
         rows = await self._rows(select(*items.c[*COLUMNS]).where(here).order_by(items.c.position))
-        problems = [problem for row in rows if (problem := self._checked(name, row)) is not None]
+        problems = [problem for row in rows if (problem := self._problem_of_row(name, row)) is not None]
         there = and_(item_parts.c.memory == self.name, item_parts.c.part == number)
         noted = await self._rows(select(*item_parts.c[*TYPES, "revision"]).where(there))
         if not noted or noted[0].revision != part.revision:
@@ -242,7 +242,7 @@ class CollectionReader(Store):
             problems.append(StoreProblem(name, f"it should hold {expected} items and holds {len(rows)}"))
         return problems
 
-    def _checked(self, name: str, row: Any) -> StoreProblem | None:
+    def _problem_of_row(self, name: str, row: Any) -> StoreProblem | None:
         try:
             item = self._codec.item(row)
         except Unsealable as error:
@@ -271,7 +271,7 @@ class CollectionReader(Store):
                 return found
 
 
-def _owned(table: Any, memory: str, agent: str | None, user: str | None = None) -> list[ColumnElement[bool]]:
+def _scope(table: Any, memory: str, agent: str | None, user: str | None = None) -> list[ColumnElement[bool]]:
     conditions = [table.c.memory == memory]
     if agent is not None:
         conditions.append(table.c.agent_id == legal(agent))
@@ -282,20 +282,20 @@ def _owned(table: Any, memory: str, agent: str | None, user: str | None = None) 
 
 def _conditions(memory: str, agent: str, wanted: Scan) -> list[ColumnElement[bool]]:
     column = items.c
-    found = _owned(items, memory, agent, wanted.user_id)
+    found = _scope(items, memory, agent, wanted.user_id)
     if wanted.project_id is not None:
         found.append(column.project_id == escaped(wanted.project_id))
     if wanted.memory_type is not None:
         found.append(column.memory_type == wanted.memory_type)
     if wanted.source_uri is not None:
-        found.append(column.id.in_(_from(memory, agent, wanted)))
+        found.append(column.id.in_(_ids_from_source(memory, agent, wanted)))
     if wanted.since is not None:
         found.append(column.timestamp >= ticks(wanted.since.astimezone(UTC)))
     if wanted.until is not None:
         found.append(column.timestamp < ticks(wanted.until.astimezone(UTC)))
-    found += [_tagged(tag) for tag in sorted(wanted.tags)]
+    found += [_tag_condition(tag) for tag in sorted(wanted.tags)]
     if wanted.tags_any:
-        found.append(or_(*map(_tagged, sorted(wanted.tags_any))))
+        found.append(or_(*map(_tag_condition, sorted(wanted.tags_any))))
     return [*found, *_origin_conditions(wanted)]
 
 
@@ -316,14 +316,14 @@ def _origin_conditions(wanted: Scan) -> list[ColumnElement[bool]]:
     return found
 
 
-def _from(memory: str, agent: str, wanted: Scan) -> CompoundSelect[Any]:
+def _ids_from_source(memory: str, agent: str, wanted: Scan) -> CompoundSelect[Any]:
     """Select the ids of items from a source."""
     key, there = hash_key(wanted.source_uri), item_sources.c
-    first = select(items.c.id).where(*_owned(items, memory, agent, wanted.user_id), items.c.source_key == key)
+    first = select(items.c.id).where(*_scope(items, memory, agent, wanted.user_id), items.c.source_key == key)
     return union(first, select(there.item_id).where(there.memory == memory, there.source_key == key))
 
 
-def _tagged(tag: str) -> ColumnElement[bool]:
+def _tag_condition(tag: str) -> ColumnElement[bool]:
     """Return a condition for a list of tags that may contain this one, by its JSON text."""
     return items.c.tags.contains(tags_text((tag,))[1:-1], autoescape=True)
 

@@ -70,20 +70,20 @@ class Codec:
             item.memory_id,
             escaped(item.user_id),
             item.agent_id,
-            _maybe_written(item.project_id),
+            _escaped_or_none(item.project_id),
             item.memory_type,
             ticks(item.timestamp),
-            _maybe_written(item.source_uri),
+            _escaped_or_none(item.source_uri),
             hash_key(item.source_uri),
             item.chunk_hash,
             tags_text(item.tags),
             part,
             position,
-            _maybe_written(item.subject),
+            _escaped_or_none(item.subject),
             hash_key(item.subject),
-            _maybe_written(item.replaces),
-            _maybe_written(item.retracts),
-            _maybe_written(item.provenance.run_id),
+            _escaped_or_none(item.replaces),
+            _escaped_or_none(item.retracts),
+            _escaped_or_none(item.provenance.run_id),
             version,
             self.seal(item, version),
         )
@@ -93,7 +93,7 @@ class Codec:
         content: dict[str, Any] = {"text": item.text}
         if item.source_memory_ids:
             content["of"] = item.source_memory_ids
-        if item.provenance is not NOTHING_KNOWN and (known := item.provenance.known()):
+        if item.provenance is not NOTHING_KNOWN and (known := item.provenance.known_fields()):
             content["about"] = known
         row = self._place(item.memory_id)
         return self._seal.close(msgspec.json.encode(content), row=row, user_id=item.user_id, version=version)
@@ -109,21 +109,21 @@ class Codec:
         # Not validated: it was valid when written, and `verify` compares its hash.
         return Item.model_construct(
             memory_id=memory_id,
-            project_id=_maybe_read(project),
+            project_id=_unescaped_or_none(project),
             agent_id=agent,
             user_id=user,
             memory_type=kind,
             timestamp=_EPOCH + time * _TICK,
-            source_uri=_maybe_read(source),
+            source_uri=_unescaped_or_none(source),
             other_sources=tuple(sorted(map(unescaped, other_sources))),
             chunk_hash=chunk_hash,
             tags=tags_of(tags),
             text=opened["text"],
             source_memory_ids=tuple(opened.get("of", ())),
             provenance=NOTHING_KNOWN if about is None else Provenance.model_validate(about),
-            subject=_maybe_read(subject),
-            replaces=_maybe_read(replaces),
-            retracts=_maybe_read(retracts),
+            subject=_unescaped_or_none(subject),
+            replaces=_unescaped_or_none(replaces),
+            retracts=_unescaped_or_none(retracts),
         )
 
     def _place(self, memory_id: str) -> str:
@@ -135,11 +135,11 @@ def ticks(time: datetime) -> int:
     return (time - _EPOCH) // _TICK
 
 
-def _maybe_written(text: str | None) -> str | None:
+def _escaped_or_none(text: str | None) -> str | None:
     return None if text is None else escaped(text)
 
 
-def _maybe_read(text: str | None) -> str | None:
+def _unescaped_or_none(text: str | None) -> str | None:
     return None if text is None else unescaped(text)
 
 

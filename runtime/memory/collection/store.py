@@ -48,7 +48,7 @@ class _WriteRequest(NamedTuple):
     items: int = 1
 
 
-class _Done(NamedTuple):
+class _TransactionResult(NamedTuple):
     outcomes: list[Any]
     appends: list[Append]
     changed: frozenset[str]
@@ -87,7 +87,7 @@ class CollectionStore(CollectionReader):
     async def create(self, agent_id: str, user_id: str) -> bool:
         """Create an empty collection of this user; False if the user has one of that name. Raises RefusedItem for an
         invalid name, StoreError."""
-        self._named(agent_id, user_id)
+        self._check_names(agent_id, user_id)
         return await self._do(CollectionTransaction.create, agent_id, user_id)
 
     async def detach(self, memory_id: str, agent_id: str, source_uri: str) -> bool:
@@ -117,7 +117,7 @@ class CollectionStore(CollectionReader):
         return await super()._preview(items, gates)
 
     async def _replace(self, item: Item) -> Item:
-        self._named(item.agent_id, item.user_id)
+        self._check_names(item.agent_id, item.user_id)
         return await self._do(CollectionTransaction.replace, item)
 
     async def _edit(self, memory_id: str, text: str, agent_id: str | None) -> Item:
@@ -184,15 +184,15 @@ class CollectionStore(CollectionReader):
             outcomes += done.outcomes
         return outcomes
 
-    async def _transact(self, operations: Sequence[_WriteRequest]) -> _Done:
+    async def _transact(self, operations: Sequence[_WriteRequest]) -> _TransactionResult:
         for _ in range(TRIES - 1):
             try:
-                return await self._database.transact(lambda connection: self._done(connection, operations))
+                return await self._database.transact(lambda connection: self._run_requests(connection, operations))
             except Collision:
                 continue
-        return await self._database.transact(lambda connection: self._done(connection, operations))
+        return await self._database.transact(lambda connection: self._run_requests(connection, operations))
 
-    def _done(self, connection: Connection, operations: Sequence[_WriteRequest]) -> _Done:
+    def _run_requests(self, connection: Connection, operations: Sequence[_WriteRequest]) -> _TransactionResult:
         transaction = CollectionTransaction(connection, self._codec, self._clock)
         outcomes: list[Any] = []
         for operation in operations:
@@ -200,14 +200,14 @@ class CollectionStore(CollectionReader):
                 outcomes.append(operation.act(transaction))
             except (StoreError, Unsealable) as error:
                 outcomes.append(error)
-        return _Done(outcomes, *transaction.finish())
+        return _TransactionResult(outcomes, *transaction.finish())
 
     def _batches(self, items: Sequence[Item]) -> list[list[Item]]:
         """Split the items into batches. Raises RefusedItem, and then none is written."""
         batches: list[list[Item]] = []
         size = 0
         for item in items:
-            self._named(item.agent_id, item.user_id)
+            self._check_names(item.agent_id, item.user_id)
             size += len(item.text)
             if not batches or size > BATCH_TEXT or len(batches[-1]) == BATCH:
                 batches.append([])
@@ -215,7 +215,7 @@ class CollectionStore(CollectionReader):
             batches[-1].append(item)
         return batches
 
-    def _named(self, agent_id: str, user_id: str) -> None:
+    def _check_names(self, agent_id: str, user_id: str) -> None:
         legal(agent_id)
         if len(user_id) > LONGEST_NAME:
             raise RefusedItem(

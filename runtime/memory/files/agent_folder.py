@@ -11,7 +11,7 @@ from runtime.memory.files.folder import Folder
 
 
 @contextlib.contextmanager
-def opened(root: Path, agent_id: str) -> Iterator[Folder | None]:
+def open_folder(root: Path, agent_id: str) -> Iterator[Folder | None]:
     """Yield the folder without its lock; None if it does not exist."""
     with contextlib.ExitStack() as stack:
         above = Folder.open_root(root)
@@ -20,7 +20,7 @@ def opened(root: Path, agent_id: str) -> Iterator[Folder | None]:
 
 
 @contextlib.contextmanager
-def held(root: Path, agent_id: str, *, create: bool) -> Iterator[Folder | None]:
+def lock_folder(root: Path, agent_id: str, *, create: bool) -> Iterator[Folder | None]:
     """Yield the folder under its lock; None if it does not exist and is not to be created."""
     while True:
         with contextlib.ExitStack() as stack:

@@ -125,7 +125,7 @@ class Folder:
                 return None
 
     @contextlib.contextmanager
-    def opened(self, name: str, flags: int = _READ) -> Iterator[int | None]:
+    def open_file(self, name: str, flags: int = _READ) -> Iterator[int | None]:
         """Yield a descriptor of a regular file, or None if it does not exist. Raises StoreError for anything else."""
         path = self.path / name
         with naming(path, "open"):
@@ -147,7 +147,7 @@ class Folder:
 
     def read(self, name: str) -> bytes | None:
         """Return a file's bytes, or None if it does not exist."""
-        with self.opened(name) as descriptor:
+        with self.open_file(name) as descriptor:
             if descriptor is None:
                 return None
             with naming(self.path / name, "read"):
@@ -163,7 +163,7 @@ class Folder:
         path, partial = self.path / name, self.stage(name, data)
         try:
             # Checked after our file is on disk, which takes a while: an editor may replace the file meanwhile.
-            with self.opened(name) as old:
+            with self.open_file(name) as old:
                 if _content(old, path) != known:
                     self.unlink(partial)
                     return False
@@ -182,7 +182,7 @@ class Folder:
         partial = f".{name}{_PARTIAL}{secrets.token_hex(4)}"
         path = self.path / name
         try:
-            with self.opened(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL) as descriptor:
+            with self.open_file(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL) as descriptor:
                 assert descriptor is not None
                 with naming(path, "write"):
                     write_all(descriptor, data)
@@ -202,7 +202,7 @@ class Folder:
         with contextlib.suppress(StoreError):
             self.unlink(name)
 
-    def staged(self) -> dict[str, str]:
+    def staged_files(self) -> dict[str, str]:
         """Return the temporary files of killed writers, with their intended names. Requires the folder's lock."""
         with naming(self.path, "list"):
             return {name: match[1] for name in self._names() if (match := _STAGED.fullmatch(name))}
@@ -218,12 +218,12 @@ class Folder:
 
     def settle(self, name: str) -> None:
         """Return when a file and its name are on disk, whichever process wrote it."""
-        with self.opened(name) as descriptor:
+        with self.open_file(name) as descriptor:
             if descriptor is not None:
                 sync(descriptor, self.path / name)
         self.flush()
 
-    def deleting(self) -> list[str]:
+    def interrupted_deletions(self) -> list[str]:
         """Return the folders in it whose deletion has begun."""
         with naming(self.path, "list"):
             return [name for name in self._names() if _DELETED.fullmatch(name)]
@@ -235,7 +235,7 @@ class Folder:
 
     def sweep(self) -> None:
         """Delete temporary files of killed writers. Requires the folder's lock."""
-        for name in self.staged():
+        for name in self.staged_files():
             self.unlink(name)
 
     def close(self) -> None:

@@ -24,9 +24,9 @@ def writing(folder: Folder, patience: float = PATIENCE) -> Iterator[bool]:
 
     Two openings exclude each other, also within one process. Raises StoreBusy after `patience` seconds.
     """
-    with folder.opened(NAME, os.O_RDWR | os.O_CREAT) as descriptor:
+    with folder.open_file(NAME, os.O_RDWR | os.O_CREAT) as descriptor:
         assert descriptor is not None
-        if not _taken(descriptor, fcntl.LOCK_EX, patience):
+        if not _acquire(descriptor, fcntl.LOCK_EX, patience):
             raise StoreBusy(
                 f"another process has held {folder.path / NAME} for {format_duration(patience)}", hint="stop it or wait"
             )
@@ -39,13 +39,13 @@ def reading(folder: Folder, patience: float = 2.0) -> Iterator[None]:
     """Hold off writers, so that no half-written entry is read. A reader that cannot lock reads without."""
     with contextlib.ExitStack() as held:
         with contextlib.suppress(StoreError):
-            descriptor = held.enter_context(folder.opened(NAME))
+            descriptor = held.enter_context(folder.open_file(NAME))
             if descriptor is not None:
-                _taken(descriptor, fcntl.LOCK_SH, patience)
+                _acquire(descriptor, fcntl.LOCK_SH, patience)
         yield
 
 
-def _taken(descriptor: int, kind: int, patience: float) -> bool:
+def _acquire(descriptor: int, kind: int, patience: float) -> bool:
     """True if the lock was acquired; closing the descriptor releases it."""
     until, pause = time.monotonic() + patience, _FIRST_PAUSE
     while True:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from dslc.blocks.values.names import is_name
 from runtime.memory.errors import StoreError
-from runtime.memory.files.agent_folder import opened
+from runtime.memory.files.agent_folder import open_folder
 from runtime.memory.files.folder import Folder
 from runtime.memory.item import Item
 from runtime.memory.store_types import Inspection, ItemLocation, Part, Scan, StoreStats
@@ -25,9 +25,9 @@ class FileReader(ABC):
     def __init__(self, root: Path) -> None:
         self.root = root
 
-    def opened(self, agent_id: str) -> AbstractContextManager[Folder | None]:
+    def open_folder(self, agent_id: str) -> AbstractContextManager[Folder | None]:
         """Open an agent's folder without its lock; None if it does not exist."""
-        return opened(self.root, agent_id)
+        return open_folder(self.root, agent_id)
 
     def agents(self) -> tuple[str, ...]:
         """Return the agents that have items; links are ignored."""

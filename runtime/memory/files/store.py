@@ -39,7 +39,7 @@ class FileStore(Store, Generic[R, W]):
         self.root = root.resolve()
         self._reader = reader(self.root)
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix=type(self).__name__)
-        self._groups: dict[str, tuple[W, WriteBatcher[Any, Any]]] = {}
+        self._writers: dict[str, tuple[W, WriteBatcher[Any, Any]]] = {}
         self._fatal: FsyncFailed | None = None
         self.had_items = False
         """True if items were stored in the folder: it is not made again if it is gone."""
@@ -49,25 +49,25 @@ class FileStore(Store, Generic[R, W]):
     async def agents(self) -> tuple[str, ...]:
         return await self._in_thread(self._reader.agents)
 
-    async def _named(self, agent_id: str | None) -> tuple[str, ...]:
+    async def _wanted_agents(self, agent_id: str | None) -> tuple[str, ...]:
         return await self.agents() if agent_id is None else (legal(agent_id),)
 
     async def scan(self, wanted: Scan | None = None) -> AsyncIterator[Item]:
         wanted = wanted or Scan()
         left = -1 if wanted.limit is None else wanted.limit
         alone = wanted.agent_id is not None
-        for agent in await self._named(wanted.agent_id) if left != 0 else ():
-            batches = await self._readable(partial(self._reader.batches, agent, wanted), alone=alone)
-            self._looked()
+        for agent in await self._wanted_agents(wanted.agent_id) if left != 0 else ():
+            batches = await self._read_or_skip(partial(self._reader.batches, agent, wanted), alone=alone)
+            self._after_listing()
             for batch in batches:
-                for item in await self._readable(batch, alone=alone):
+                for item in await self._read_or_skip(batch, alone=alone):
                     if wanted.wants(item):
                         left -= 1
                         yield item
                         if left == 0:
                             return
 
-    async def _readable(self, read: Callable[[], Sequence[T]], *, alone: bool) -> Sequence[T]:
+    async def _read_or_skip(self, read: Callable[[], Sequence[T]], *, alone: bool) -> Sequence[T]:
         try:
             return await self._in_thread(read)
         except StoreError as error:
@@ -77,15 +77,15 @@ class FileStore(Store, Generic[R, W]):
             return ()
 
     async def parts(self, agent_id: str | None = None) -> tuple[Part, ...]:
-        found = await self._in_thread(self._reader.parts_of, await self._named(agent_id), agent_id is not None)
-        self._looked()
+        found = await self._in_thread(self._reader.parts_of, await self._wanted_agents(agent_id), agent_id is not None)
+        self._after_listing()
         return found
 
     async def read(self, part: Part) -> Sequence[tuple[Item, ItemLocation]]:
         legal(part.agent_id)
         return await self._in_thread(self._reader.read, part)
 
-    def _looked(self) -> None:
+    def _after_listing(self) -> None:
         """Called after the files of agents were listed."""
 
     async def locate(self, items: Sequence[Item]) -> dict[str, ItemLocation]:
@@ -101,12 +101,12 @@ class FileStore(Store, Generic[R, W]):
         if self._fatal is not None:
             return (StoreProblem(str(self.root), self._fatal.line()),)
         try:
-            await self._in_thread(self._refuse_gone)
+            await self._in_thread(self._check_folder)
         except StoreError as error:
             return (StoreProblem(str(self.root), error.line()),)
         return await self._in_thread(self._problems)
 
-    def _refuse_gone(self) -> None:
+    def _check_folder(self) -> None:
         """Raise StoreError if the folder had items and is gone."""
         if self.had_items and not self.root.exists():
             raise StoreError(
@@ -128,21 +128,21 @@ class FileStore(Store, Generic[R, W]):
     async def _perform(self, writer: W, requests: Sequence[Any]) -> Sequence[Any]:
         """Do these requests together; return an outcome for each, or an exception that fails it alone."""
 
-    def _may_go(self, writer: W) -> bool:
+    def _is_evictable(self, writer: W) -> bool:
         """True if an idle writer has nothing more to do."""
         return True
 
-    def _group(self, agent_id: str) -> WriteBatcher[Any, Any]:
+    def _batcher(self, agent_id: str) -> WriteBatcher[Any, Any]:
         """Return what collects the requests for an agent's folder."""
-        found = self._groups.pop(agent_id, None)
+        found = self._writers.pop(agent_id, None)
         if found is None:
             writer = self._writer(agent_id)
             found = writer, WriteBatcher(f"memory of {agent_id}", partial(self._perform, writer))
-        self._groups[agent_id] = found
-        for name in list(self._groups)[: max(0, len(self._groups) - _WRITERS)]:
-            old, group = self._groups[name]
-            if group.idle and self._may_go(old):
-                del self._groups[name]
+        self._writers[agent_id] = found
+        for name in list(self._writers)[: max(0, len(self._writers) - _WRITERS)]:
+            old, batcher = self._writers[name]
+            if batcher.idle and self._is_evictable(old):
+                del self._writers[name]
         return found[1]
 
     async def _put_each(
@@ -160,21 +160,21 @@ class FileStore(Store, Generic[R, W]):
         return tuple(item for own in outcomes if not isinstance(own, BaseException) for item in own)
 
     async def _drain(self) -> None:
-        for _, group in tuple(self._groups.values()):
-            await group.drain()
+        for _, batcher in tuple(self._writers.values()):
+            await batcher.drain()
 
-    async def _writing(self, write: Callable[..., T], *arguments: Any) -> T:
+    async def _write(self, write: Callable[..., T], *arguments: Any) -> T:
         """Call `write` in a thread. After an fsync has failed, nothing is written any more: FsyncFailed is raised."""
         if self._fatal is not None:
             raise self._fatal
         try:
-            return await self._in_thread(self._written, write, *arguments)
+            return await self._in_thread(self._guarded_write, write, *arguments)
         except FsyncFailed as error:
             self._fatal = error
             raise
 
-    def _written(self, write: Callable[..., T], *arguments: Any) -> T:
-        self._refuse_gone()
+    def _guarded_write(self, write: Callable[..., T], *arguments: Any) -> T:
+        self._check_folder()
         result = write(*arguments)
         self.had_items = self.had_items or self.root.exists()
         return result

@@ -73,10 +73,10 @@ async def foresee_undo(
     memory: OpenMemory, user_id: str, run_id: str, *, agent_id: str | None = None, began: datetime | None = None
 ) -> list[UndoneItem]:
     """Return what `undo_items` would do now, without doing it. Raises StoreError."""
-    return await _foreseen(memory, await items_of_run(memory, user_id, run_id, agent_id=agent_id, began=began))
+    return await _foresee(memory, await items_of_run(memory, user_id, run_id, agent_id=agent_id, began=began))
 
 
-async def _foreseen(memory: OpenMemory, items: Sequence[Item]) -> list[UndoneItem]:
+async def _foresee(memory: OpenMemory, items: Sequence[Item]) -> list[UndoneItem]:
     """Return what an undo does with these items of one run, newest first."""
     known = await validity_of(memory, items)
     gone: Outcome = "deleted" if "delete" in memory.store.capabilities else "retracted"
@@ -86,7 +86,7 @@ async def _foreseen(memory: OpenMemory, items: Sequence[Item]) -> list[UndoneIte
         if validity.replaced_by is not None and not _is_replaced_by_others(item, known):
             # The items of the run that replace it are withdrawn with it.
             validity = validity._replace(replaced_by=None)
-        found.append(_left(item, validity) or UndoneItem(item, gone))
+        found.append(_kept_item(item, validity) or UndoneItem(item, gone))
     return found
 
 
@@ -103,7 +103,7 @@ def _is_replaced_by_others(item: Item, known: Mapping[str, Validity]) -> bool:
     return True
 
 
-def _left(item: Item, validity: Validity) -> UndoneItem | None:
+def _kept_item(item: Item, validity: Validity) -> UndoneItem | None:
     """Return why the item is left as it is; None if it can be withdrawn."""
     if validity.retracted:
         return UndoneItem(item, "unchanged")
@@ -113,9 +113,9 @@ def _left(item: Item, validity: Validity) -> UndoneItem | None:
 
 
 async def _undo(memory: OpenMemory, items: Sequence[Item], now: datetime, said_by: SaidBy) -> list[UndoneItem]:
-    foreseen = await _foreseen(memory, items)
+    foreseen = await _foresee(memory, items)
     wanted = [each.item for each in foreseen if each.outcome in _WITHDRAWN]
-    withdrawn = await _withdrawn(memory, wanted, now, said_by)
+    withdrawn = await _withdraw(memory, wanted, now, said_by)
     return [
         UndoneItem(each.item, "unchanged")
         if each.outcome in _WITHDRAWN and each.item.memory_id not in withdrawn
@@ -124,7 +124,7 @@ async def _undo(memory: OpenMemory, items: Sequence[Item], now: datetime, said_b
     ]
 
 
-async def _withdrawn(memory: OpenMemory, items: Sequence[Item], now: datetime, said_by: SaidBy) -> set[str | None]:
+async def _withdraw(memory: OpenMemory, items: Sequence[Item], now: datetime, said_by: SaidBy) -> set[str | None]:
     """Delete or retract these items; return the ids of those for which nobody had done it meanwhile."""
     if "delete" in memory.store.capabilities:
         there = await memory.forget_each(items)

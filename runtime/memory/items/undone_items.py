@@ -26,9 +26,7 @@ _COLUMNS: Final = (
 )
 
 
-async def note_taken_back(
-    database: Database, clock: Clock, run_id: str, user_id: str, addresses: Collection[str]
-) -> None:
+async def note_undone(database: Database, clock: Clock, run_id: str, user_id: str, addresses: Collection[str]) -> None:
     """Note that the items of the run with these addresses (`source_uri`) were taken back. Raises `Unavailable`."""
     intent, result = Seal(database.keys, steps.c.intent), Seal(database.keys, steps.c.result)
     content, now = msgspec.json.encode(sorted(addresses)), milliseconds(clock)
@@ -46,7 +44,7 @@ async def note_taken_back(
         pass
 
 
-async def taken_back(database: Database, run_id: str, user_id: str) -> set[str]:
+async def undone_addresses(database: Database, run_id: str, user_id: str) -> set[str]:
     """Return the addresses of the items of a run that were taken back. Raises `Unavailable`."""
     seal = Seal(database.keys, steps.c.result)
     query = select(steps.c.position, steps.c.result).where(steps.c.run_id == run_id, steps.c.kind == _KIND)

@@ -39,8 +39,8 @@ async def validity_of(memory: OpenMemory, items: Iterable[Item]) -> Mapping[str,
     found: dict[str, Validity] = {}
     for agent, own in by_agent.items():
         changes = await _changes(memory, agent, own)
-        withdrawn = _retracted(await _changes(memory, agent, [each for each in changes if each.replaces is not None]))
-        retracted = _retracted(changes)
+        withdrawn = _retractions(await _changes(memory, agent, [each for each in changes if each.replaces is not None]))
+        retracted = _retractions(changes)
         newer: dict[tuple[object, str | None], Item] = {}
         for each in sorted(changes, key=position_of):
             if each.replaces is not None and (scope_of(each), each.memory_id) not in withdrawn:
@@ -77,5 +77,5 @@ async def _changes(memory: OpenMemory, agent: str, items: Iterable[Item]) -> lis
     return found
 
 
-def _retracted(changes: Iterable[Item]) -> set[tuple[object, str | None]]:
+def _retractions(changes: Iterable[Item]) -> set[tuple[object, str | None]]:
     return {(scope_of(each), each.retracts) for each in changes if each.retracts is not None}

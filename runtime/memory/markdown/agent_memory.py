@@ -19,12 +19,12 @@ from secrets import token_hex
 
 from runtime.clock import Clock, utc
 from runtime.memory.errors import FsyncFailed, NoSuchItem, StoreBusy, StoreError
-from runtime.memory.files.agent_folder import held, opened
+from runtime.memory.files.agent_folder import lock_folder, open_folder
 from runtime.memory.files.folder import Folder, naming, sync
 from runtime.memory.item import Item, idempotency_key
 from runtime.memory.markdown.items import log_items, long_term_items
 from runtime.memory.markdown.log_state import LogState
-from runtime.memory.markdown.relinking import relinked
+from runtime.memory.markdown.relinking import relink
 from runtime.memory.markdown.text.annotation import Annotation
 from runtime.memory.markdown.text.daily_log import DailyLog, day_of, days, entry_of
 from runtime.memory.markdown.text.document import MarkdownDocument, bullet_of, section_of
@@ -62,7 +62,7 @@ class AgentMemory:
         self.root = root
         self.agent_id = agent_id
         self._clock = clock
-        self._ledgers: OrderedDict[date, LogState] = OrderedDict()
+        self._log_states: OrderedDict[date, LogState] = OrderedDict()
         self._appends: list[Append] = []
 
     def appends(self) -> list[Append]:
@@ -80,7 +80,7 @@ class AgentMemory:
         outcomes: list[WriteResult] = [()] * len(works)
         appends = [(number, work) for number, work in enumerate(works) if not isinstance(work, MarkdownEdit)]
         edits = [(number, work) for number, work in enumerate(works) if isinstance(work, MarkdownEdit)]
-        with self.held(create=bool(appends)) as folder:
+        with self.lock_folder(create=bool(appends)) as folder:
             if appends and folder is not None:
                 written = iter(self._append(folder, [item for _, items in appends for item in items]))
                 for number, items in appends:
@@ -88,12 +88,12 @@ class AgentMemory:
             deleted = self._delete(folder, {edit.memory_id for _, edit in edits if edit.text is None})
             for number, edit in edits:
                 if edit.text is None:
-                    outcomes[number] = deleted.pop(edit.memory_id, self._unknown(edit.memory_id))
+                    outcomes[number] = deleted.pop(edit.memory_id, self._no_such_item(edit.memory_id))
                 else:
-                    outcomes[number] = self._edited(folder, edit.memory_id, edit.text)
+                    outcomes[number] = self._edit_or_error(folder, edit.memory_id, edit.text)
         return outcomes
 
-    def _edited(self, folder: Folder | None, memory_id: str, text: str) -> Item | StoreError:
+    def _edit_or_error(self, folder: Folder | None, memory_id: str, text: str) -> Item | StoreError:
         try:
             return self._edit(folder, memory_id, text)
         except FsyncFailed:
@@ -101,13 +101,13 @@ class AgentMemory:
         except StoreError as error:
             return error
 
-    def looked_at(self) -> AbstractContextManager[Folder | None]:
+    def open_folder(self) -> AbstractContextManager[Folder | None]:
         """Open the agent's folder without its lock; None if it does not exist."""
-        return opened(self.root, self.agent_id)
+        return open_folder(self.root, self.agent_id)
 
-    def held(self, *, create: bool) -> AbstractContextManager[Folder | None]:
+    def lock_folder(self, *, create: bool) -> AbstractContextManager[Folder | None]:
         """Open the agent's folder under its lock; None if it does not exist and is not to be created."""
-        return held(self.root, self.agent_id, create=create)
+        return lock_folder(self.root, self.agent_id, create=create)
 
     # Appending
 
@@ -138,20 +138,20 @@ class AgentMemory:
             keys = {idempotency_key(item.source_uri) for item in there} - {None}
             hidden = HiddenItems(changes_among(there))
             # A set for each user and subject: one's items neither suppress nor reveal another's.
-            known = {_fact(item) for item in there if item not in hidden}
+            known = {_fact_key(item) for item in there if item not in hidden}
             alike = Counter((section_of(item), item.twins) for item in there)
             new: dict[str, list[tuple[str, Annotation]]] = defaultdict(list)
             for number in numbers:
                 item, section, key = items[number], section_of(items[number]), idempotency_key(items[number].source_uri)
                 written[number] = None
-                if key in keys or (_fact(item) in known and not is_change(item)):
+                if key in keys or (_fact_key(item) in known and not is_change(item)):
                     continue
-                known.add(_fact(item))
+                known.add(_fact_key(item))
                 keys |= {key} - {None}
                 new[section.name].append(bullet_of(item, section))
-                written[number] = item.identified(section.name, alike[section, item.twins])
+                written[number] = item.with_id(section.name, alike[section, item.twins])
                 alike[section, item.twins] += 1
-            return document.stamped(self.agent_id, self.now(), otherwise).adding(new) if new else document
+            return document.with_updated_time(self.agent_id, self.now(), otherwise).adding(new) if new else document
 
         self.rewrite(folder, add)
         if any(written[number] is None for number in numbers):
@@ -177,7 +177,7 @@ class AgentMemory:
                         continue
                     log_state.keys.add(key)
                 pieces.append(entry_of(item, log_state.newline))
-                written[number] = item.identified(f"{LOGS}/{day.isoformat()}", log_state.occurrences[item.twins])
+                written[number] = item.with_id(f"{LOGS}/{day.isoformat()}", log_state.occurrences[item.twins])
                 log_state.occurrences[item.twins] += 1
             return b"".join(pieces)
 
@@ -201,10 +201,10 @@ class AgentMemory:
         return found
 
     def _log_state(self, day: date) -> LogState:
-        log_state = self._ledgers.setdefault(day, LogState(day))
-        self._ledgers.move_to_end(day)
-        while len(self._ledgers) > _LOG_STATES:
-            self._ledgers.popitem(last=False)
+        log_state = self._log_states.setdefault(day, LogState(day))
+        self._log_states.move_to_end(day)
+        while len(self._log_states) > _LOG_STATES:
+            self._log_states.popitem(last=False)
         return log_state
 
     # Changing
@@ -213,7 +213,7 @@ class AgentMemory:
         """Change `memory.md`. `change` gets its content and its time of modification."""
 
         def changed(before: bytes) -> bytes:
-            return change(MarkdownDocument.parse(before), self._modified(folder, MEMORY)).data
+            return change(MarkdownDocument.parse(before), self._modified_at(folder, MEMORY)).data
 
         self._rewrite(folder, MEMORY, changed)
 
@@ -230,7 +230,7 @@ class AgentMemory:
                 return
         raise StoreBusy(f"{place.path / name} keeps changing", hint="close the program that writes to it")
 
-    def _modified(self, place: Folder, name: str) -> datetime:
+    def _modified_at(self, place: Folder, name: str) -> datetime:
         """Return a file's time of modification; now if it does not exist."""
         status = place.status(name)
         return self.now() if status is None else datetime.fromtimestamp(status.st_mtime, UTC)
@@ -241,7 +241,7 @@ class AgentMemory:
                 item = self._edit_in(place, name, memory_id, text)
                 if item is not None:
                     return item
-        raise self._unknown(memory_id)
+        raise self._no_such_item(memory_id)
 
     def _edit_in(self, place: Folder, name: str, memory_id: str, text: str) -> Item | None:
         """Return the item with its new text; None if it is not in this file."""
@@ -249,7 +249,7 @@ class AgentMemory:
 
         def edited(before: bytes) -> bytes:
             found.clear()
-            old = _parsed(name, before)
+            old = _parse_file(name, before)
             number = next((at for at, item in enumerate(self._items(old)) if item.memory_id == memory_id), None)
             if number is None:
                 return before
@@ -257,8 +257,8 @@ class AgentMemory:
                 if isinstance(old, DailyLog):
                     new: DailyLog | MarkdownDocument = old.replacing(old.entries[number], text)
                 else:
-                    new = relinked(self.agent_id, old, old.replacing(old.places[number], text))
-            new = self._stamped(new, place, name)
+                    new = relink(self.agent_id, old, old.replacing(old.places[number], text))
+            new = self._with_time(new, place, name)
             found.append(self._items(new)[number])
             return new.data
 
@@ -276,7 +276,7 @@ class AgentMemory:
                 if place is None:
                     break
                 with collecting(failures):
-                    done |= self._delete_in(place, name, _named(left))
+                    done |= self._delete_in(place, name, _id_condition(left))
         if failures:
             # Items that were not found may be in a file that could not be read or changed.
             return {memory_id: done.get(memory_id, failures[0]) for memory_id in memory_ids}
@@ -290,7 +290,7 @@ class AgentMemory:
         def without(before: bytes) -> bytes:
             gone.clear()
             refused.clear()
-            old = _parsed(name, before)
+            old = _parse_file(name, before)
             gone.update({number: item.memory_id for number, item in enumerate(self._items(old)) if unwanted(item)})
             try:
                 with naming_item(place, name):
@@ -298,7 +298,7 @@ class AgentMemory:
             except StoreError as error:
                 refused.append(error)
                 return before
-            return self._stamped(new, place, name).data if gone else before
+            return self._with_time(new, place, name).data if gone else before
 
         self._rewrite(place, name, without)
         if not refused:
@@ -306,7 +306,7 @@ class AgentMemory:
         if len(gone) == 1:
             return dict.fromkeys(gone.values(), refused[0])
         # Only some of them cannot be deleted. The last one first: equal items before it keep their ids.
-        alone = (self._delete_in(place, name, _named({memory_id})) for memory_id in [*gone.values()][::-1])
+        alone = (self._delete_in(place, name, _id_condition({memory_id})) for memory_id in [*gone.values()][::-1])
         return {memory_id: outcome for each in alone for memory_id, outcome in each.items()}
 
     def _without(self, old: DailyLog | MarkdownDocument, gone: Set[int]) -> DailyLog | MarkdownDocument:
@@ -315,7 +315,7 @@ class AgentMemory:
             return old
         if isinstance(old, DailyLog):
             return old.without(*(old.entries[number] for number in gone))
-        return relinked(self.agent_id, old, old.without(*(old.places[number] for number in gone)), gone)
+        return relink(self.agent_id, old, old.without(*(old.places[number] for number in gone)), gone)
 
     def forget_user(self, user_id: str) -> int:
         """Delete every item of the user; return how many. Other users' lines stay unchanged, byte for byte.
@@ -325,7 +325,7 @@ class AgentMemory:
         """
         outcomes: list[StoreError | None] = []
         failures: list[StoreError] = []
-        with self.held(create=False) as folder, collecting(failures), logs_of(folder) as logs:
+        with self.lock_folder(create=False) as folder, collecting(failures), logs_of(folder) as logs:
             for place in filter(None, (folder, logs)):
                 with collecting(failures):
                     place.sweep()
@@ -354,13 +354,13 @@ class AgentMemory:
             return log_items(self.agent_id, text)
         return long_term_items(self.agent_id, text, self.now())
 
-    def _stamped(self, text: DailyLog | MarkdownDocument, place: Folder, name: str) -> DailyLog | MarkdownDocument:
+    def _with_time(self, text: DailyLog | MarkdownDocument, place: Folder, name: str) -> DailyLog | MarkdownDocument:
         """Return the text of a changed file with the current time in its header, if it is one with a header."""
         if isinstance(text, DailyLog):
             return text
-        return text.stamped(self.agent_id, self.now(), self._modified(place, name))
+        return text.with_updated_time(self.agent_id, self.now(), self._modified_at(place, name))
 
-    def _unknown(self, memory_id: str) -> NoSuchItem:
+    def _no_such_item(self, memory_id: str) -> NoSuchItem:
         return NoSuchItem(f"{self.agent_id} has no item with the id {memory_id}")
 
     def remove(self) -> bool:
@@ -368,7 +368,7 @@ class AgentMemory:
 
         It is renamed first, so that remains after a crash are never read; `sweep` deletes them.
         """
-        with self.held(create=False) as folder:
+        with self.lock_folder(create=False) as folder:
             if folder is None:
                 return False
             root = Folder.open_root(self.root)
@@ -378,7 +378,7 @@ class AgentMemory:
                 os.rename(self.agent_id, gone, src_dir_fd=root.descriptor, dst_dir_fd=root.descriptor)
                 sync(root.descriptor, root.path)
                 shutil.rmtree(gone, dir_fd=root.descriptor)
-        self._ledgers.clear()
+        self._log_states.clear()
         return True
 
     def now(self) -> datetime:
@@ -407,17 +407,17 @@ def naming_item(folder: Folder, name: str) -> Iterator[None]:
         ) from None
 
 
-def _fact(item: Item) -> tuple[object, ...]:
+def _fact_key(item: Item) -> tuple[object, ...]:
     """Return the key of a long-term item in the set of its section."""
     return section_of(item), item.chunk_hash, item.user_id, item.subject
 
 
-def _named(memory_ids: Set[str]) -> Callable[[Item], bool]:
+def _id_condition(memory_ids: Set[str]) -> Callable[[Item], bool]:
     """Return a condition for the items with these ids."""
     return lambda item: item.memory_id in memory_ids
 
 
-def _parsed(name: str, data: bytes) -> DailyLog | MarkdownDocument:
+def _parse_file(name: str, data: bytes) -> DailyLog | MarkdownDocument:
     """Return the content of `memory.md`, or of a day's log."""
     day = day_of(name)
     return MarkdownDocument.parse(data) if day is None else DailyLog.parse(day, data)

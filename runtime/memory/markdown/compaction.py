@@ -19,7 +19,7 @@ from runtime.memory.files.folder import Folder, revision, sync
 from runtime.memory.markdown import promoted
 from runtime.memory.markdown.agent_memory import MEMORY, AgentMemory, logs_of
 from runtime.memory.markdown.items import long_term_items
-from runtime.memory.markdown.long_term import MarkedBullet, look_through
+from runtime.memory.markdown.long_term import MarkedBullet, marked_bullets
 from runtime.memory.markdown.text.annotation import Annotation
 from runtime.memory.markdown.text.daily_log import DailyLog, days
 from runtime.memory.markdown.text.document import MarkdownDocument, bullet_of
@@ -36,7 +36,7 @@ class _LogSnapshot:
 
     revision: str
     hash: bytes
-    lasting: tuple[MarkedBullet, ...]
+    promotable: tuple[MarkedBullet, ...]
     problem: StoreProblem | None
     left: StoreProblem | None = None
 
@@ -50,13 +50,13 @@ def compact(agent_memory: AgentMemory, older_than: date) -> Compaction:
     """
     today, readings = agent_memory.now().date(), dict[date, _LogSnapshot]()
     # Reading may take long and needs no lock; changed files are read again under the lock.
-    with contextlib.suppress(StoreError), agent_memory.looked_at() as folder, logs_of(folder) as logs:
-        readings = _read(agent_memory.agent_id, logs, today, {})
-    with agent_memory.held(create=False) as folder, logs_of(folder) as logs:
+    with contextlib.suppress(StoreError), agent_memory.open_folder() as folder, logs_of(folder) as logs:
+        readings = _read_logs(agent_memory.agent_id, logs, today, {})
+    with agent_memory.lock_folder(create=False) as folder, logs_of(folder) as logs:
         if folder is None or logs is None:
             return Compaction(0, 0)
-        readings = _read(agent_memory.agent_id, logs, today, readings)
-        put = _put(agent_memory, folder, readings)
+        readings = _read_logs(agent_memory.agent_id, logs, today, readings)
+        put = _promote(agent_memory, folder, readings)
         due = {day: found for day, found in sorted(readings.items()) if day < min(older_than, today)}
         kept = {day: problem for day, found in readings.items() if (problem := found.problem)}
         kept |= {day: found.left for day, found in due.items() if found.left and day not in kept}
@@ -67,7 +67,7 @@ def compact(agent_memory: AgentMemory, older_than: date) -> Compaction:
         return Compaction(put, gone, tuple(problem for _, problem in sorted(kept.items())))
 
 
-def _read(
+def _read_logs(
     agent_id: str, logs: Folder | None, today: date, known: Mapping[date, _LogSnapshot]
 ) -> dict[date, _LogSnapshot]:
     """Return every log by its day; unchanged ones in `known` are not read again."""
@@ -80,11 +80,11 @@ def _read(
             there = known.get(day)
             now = revision(status)
             same = there is not None and there.revision == now
-            readings[day] = there if there is not None and same else _reading(agent_id, logs, day, today, now)
+            readings[day] = there if there is not None and same else _read_log(agent_id, logs, day, today, now)
     return readings
 
 
-def _reading(agent_id: str, logs: Folder, day: date, today: date, now: str) -> _LogSnapshot:
+def _read_log(agent_id: str, logs: Folder, day: date, today: date, now: str) -> _LogSnapshot:
     name = f"{day.isoformat()}.md"
     path = str(logs.path / name)
     try:
@@ -100,7 +100,7 @@ def _reading(agent_id: str, logs: Folder, day: date, today: date, now: str) -> _
     )
     # Today's log may still be written: a last line without a line end may be incomplete.
     whole = written if day < today else written[: written.rfind(b"\n") + 1]
-    found, left = look_through(agent_id, DailyLog.parse(day, whole))
+    found, left = marked_bullets(agent_id, DailyLog.parse(day, whole))
     if problem is not None:  # a person must fix what is not text
         found = tuple(one for one in found if "\ufffd" not in one.item.text and "\0" not in one.item.text)
     kept = None
@@ -110,7 +110,7 @@ def _reading(agent_id: str, logs: Folder, day: date, today: date, now: str) -> _
     return _LogSnapshot(now, sha256(data).digest(), found, problem, kept)
 
 
-def _put(agent_memory: AgentMemory, folder: Folder, readings: Mapping[date, _LogSnapshot]) -> int:
+def _promote(agent_memory: AgentMemory, folder: Folder, readings: Mapping[date, _LogSnapshot]) -> int:
     """Add missing bullets to `memory.md`; return how many."""
     count = 0
 
@@ -125,10 +125,10 @@ def _put(agent_memory: AgentMemory, folder: Folder, readings: Mapping[date, _Log
             if item not in hidden
         }
         known = promoted.read(document)
-        said = {day: known.get(day, set()) | {one.key for one in found.lasting} for day, found in readings.items()}
+        said = {day: known.get(day, set()) | {one.key for one in found.promotable} for day, found in readings.items()}
         new: dict[str, list[tuple[str, Annotation]]] = defaultdict(list)
         for day, found in sorted(readings.items()):
-            for one in found.lasting:
+            for one in found.promotable:
                 item = redacted_item(one.item)
                 place = one.section.name, item.user_id, item.subject, item.chunk_hash
                 if one.key in known.get(day, ()) or place in there:
@@ -139,9 +139,9 @@ def _put(agent_memory: AgentMemory, folder: Folder, readings: Mapping[date, _Log
         if all(known.get(day, set()) >= keys for day, keys in said.items()):
             return document
         if new:
-            document = document.stamped(agent_memory.agent_id, agent_memory.now(), otherwise).adding(new)
+            document = document.with_updated_time(agent_memory.agent_id, agent_memory.now(), otherwise).adding(new)
         if document.updated_at is None:  # its bullets use the time of the file, which is about to change
-            document = document.dated(otherwise)
+            document = document.with_item_times(otherwise)
         return promoted.write(document, said)
 
     agent_memory.rewrite(folder, add)

@@ -24,7 +24,7 @@ def long_term_items(agent_id: str, document: MarkdownDocument, otherwise: dateti
         note = bullet.annotation
         item = _item(agent_id, section.memory_type, bullet.text, note.at or updated, (*section.tags, *note.tags), note)
         key = section.name, item.twins
-        items.append(item.identified(section.name, seen[key]))
+        items.append(item.with_id(section.name, seen[key]))
         seen[key] += 1
     return items
 
@@ -35,7 +35,7 @@ def log_items(agent_id: str, log: DailyLog) -> list[Item]:
     items = []
     for entry in log.entries:
         item = _item(agent_id, "episodic", entry.text, entry.at, entry.annotation.tags, entry.annotation)
-        items.append(item.identified(f"logs/{log.day.isoformat()}", seen[item.twins]))
+        items.append(item.with_id(f"logs/{log.day.isoformat()}", seen[item.twins]))
         seen[item.twins] += 1
     return items
 

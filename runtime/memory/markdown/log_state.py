@@ -49,7 +49,7 @@ class LogState:
 
     def refresh(self, logs: Folder) -> None:
         """Read what has changed since the last time; the log may be absent."""
-        with logs.opened(self.name) as descriptor:
+        with logs.open_file(self.name) as descriptor:
             if descriptor is None:
                 self._forget()
             else:
@@ -65,7 +65,7 @@ class LogState:
         """
         path = logs.path / self.name
         while True:
-            with logs.opened(self.name, os.O_RDWR | os.O_CREAT | os.O_APPEND) as descriptor:
+            with logs.open_file(self.name, os.O_RDWR | os.O_CREAT | os.O_APPEND) as descriptor:
                 assert descriptor is not None
                 with naming(path, "read"):
                     size = self._learn(descriptor, repair=True)

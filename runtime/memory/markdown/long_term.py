@@ -15,12 +15,12 @@ from typing import NamedTuple
 
 from runtime.memory.item import PATTERN, Item, chunk_hash, is_delivery
 from runtime.memory.markdown.items import log_items
-from runtime.memory.markdown.text.annotation import NOTHING, Annotation, take
-from runtime.memory.markdown.text.bullets import begins_something
+from runtime.memory.markdown.text.annotation import NOTHING, Annotation, take_annotation
+from runtime.memory.markdown.text.bullets import begins_block
 from runtime.memory.markdown.text.daily_log import DailyLog
 from runtime.memory.markdown.text.document import SECTIONS, MarkdownSection
 from runtime.memory.markdown.text.lines import BLANK, body, is_blank
-from runtime.memory.markdown.text.literal_blocks import opaque
+from runtime.memory.markdown.text.literal_blocks import literal_ranges
 
 _BEGINNING = re.compile(r"([ \t]*)([-*+][ \t]+)\[(fact|procedure|pattern)\](?![(\[])[ \t]*:?[ \t]*", re.IGNORECASE)
 _MARK = re.compile(r"\[(fact|procedure|pattern)\]", re.IGNORECASE)
@@ -42,18 +42,18 @@ class UnpromotedBullet(NamedTuple):
     why: str
 
 
-_HIDDEN = "it is in a code block or a comment"
-_A_DELIVERYS = "it is in the payload of a delivery"
+_IN_BLOCK = "it is in a code block or a comment"
+_IN_PAYLOAD = "it is in the payload of a delivery"
 
 
 class FoundBullets(NamedTuple):
     """The marked bullets of a log: those to promote, in order, and the others."""
 
-    lasting: tuple[MarkedBullet, ...]
+    promotable: tuple[MarkedBullet, ...]
     left: tuple[UnpromotedBullet, ...]
 
 
-def look_through(agent_id: str, log: DailyLog) -> FoundBullets:
+def marked_bullets(agent_id: str, log: DailyLog) -> FoundBullets:
     """Return every marked bullet of a log.
 
     A bullet of an entry has the entry's time, source, tags and provenance, any other the day's; its own annotation
@@ -71,40 +71,40 @@ def look_through(agent_id: str, log: DailyLog) -> FoundBullets:
         for first, lines in ((entry.start, [title]), (body_at, below)):
             for bullet in _bullets(lines, annotated=entry.bullets is not None):
                 if bullet.hidden or foreign:
-                    left.append(UnpromotedBullet(first + bullet.line + 1, _A_DELIVERYS if foreign else _HIDDEN))
+                    left.append(UnpromotedBullet(first + bullet.line + 1, _IN_PAYLOAD if foreign else _IN_BLOCK))
                 else:
-                    found.append(_lasting(item, bullet, _file(log)))
+                    found.append(_marked_bullet(item, bullet, _file(log)))
     midnight = datetime.combine(log.day, time(), UTC)
     day = Item(agent_id=agent_id, memory_type="episodic", timestamp=midnight, text="")
     for start, end in log.sections:
         for bullet in _bullets([body(line) for line in log.lines[start:end]], annotated=True):
             if bullet.hidden:
-                left.append(UnpromotedBullet(start + bullet.line + 1, _HIDDEN))
+                left.append(UnpromotedBullet(start + bullet.line + 1, _IN_BLOCK))
             else:
-                found.append(_lasting(day, bullet, _file(log)))
+                found.append(_marked_bullet(day, bullet, _file(log)))
     return FoundBullets(tuple(found), tuple(left))
 
 
-def of_entry(entry: Item) -> tuple[tuple[Item, ...], bool]:
+def promotable_items(entry: Item) -> tuple[tuple[Item, ...], bool]:
     """Return the items to promote from an entry that is in no file, and True if more are in a fence or a comment. The
     payload of a delivery has none."""
     if is_delivery(entry.source_uri):
         return (), False
     title, *below = entry.text.replace("\r\n", "\n").split("\n")
     bullets = [each for lines in ([title], below) for each in _bullets(lines, annotated=False)]
-    lasting = tuple(_lasting(entry, each, None).item for each in bullets if not each.hidden)
-    return lasting, any(each.hidden for each in bullets)
+    promotable = tuple(_marked_bullet(entry, each, None).item for each in bullets if not each.hidden)
+    return promotable, any(each.hidden for each in bullets)
 
 
 def _file(log: DailyLog) -> str:
     return f"logs/{log.day.isoformat()}.md"
 
 
-def _lasting(entry: Item, bullet: _Bullet, file: str | None) -> MarkedBullet:
+def _marked_bullet(entry: Item, bullet: _Bullet, file: str | None) -> MarkedBullet:
     """`file`: the source of items that name none."""
     section, note = _SECTIONS[bullet.name], bullet.note
     origin = entry.provenance if note.provenance is None else note.provenance.provenance
-    item = entry.changed(
+    item = entry.with_fields(
         memory_id="",
         memory_type=section.memory_type,
         timestamp=note.at or entry.timestamp,
@@ -121,10 +121,10 @@ def _lasting(entry: Item, bullet: _Bullet, file: str | None) -> MarkedBullet:
         replaces=None,
         retracts=None,
     )
-    return MarkedBullet(section, item, key(section, item.text, item.user_id, item.subject))
+    return MarkedBullet(section, item, promotion_key(section, item.text, item.user_id, item.subject))
 
 
-def key(section: MarkdownSection, text: str, user_id: str, subject: str | None = None) -> str:
+def promotion_key(section: MarkdownSection, text: str, user_id: str, subject: str | None = None) -> str:
     """Return the key of a user's text in a section, of a subject if any: 16 hex digits of a sha256."""
     whose = user_id if subject is None else f"{user_id}\n{subject}"
     return sha256(f"{section.name}\n{chunk_hash(text)}\n{whose}".encode()).hexdigest()[:16]
@@ -143,7 +143,7 @@ class _Bullet(NamedTuple):
 
 def _bullets(lines: Sequence[str], *, annotated: bool) -> Iterator[_Bullet]:
     """`annotated`: annotations are parsed."""
-    hidden, taken = _hidden(lines), 0
+    hidden, taken = _hidden_lines(lines), 0
     for at, line in enumerate(lines):
         found = None if hidden[at] and at < taken else _BEGINNING.match(line)
         if found is not None:
@@ -152,16 +152,16 @@ def _bullets(lines: Sequence[str], *, annotated: bool) -> Iterator[_Bullet]:
             rest = (_dedent(one.rstrip(BLANK), width) for one in lines[at + 1 : end])
             text, note = "\n".join([line[found.end() :], *rest]), NOTHING
             if annotated:
-                text, note = take(text)
+                text, note = take_annotation(text)
             text = text.strip(BLANK)
             if text:
                 yield _Bullet(found[3].lower(), text, note, at, hidden[at])
                 taken = taken if hidden[at] else end
 
 
-def _hidden(lines: Sequence[str]) -> list[bool]:
+def _hidden_lines(lines: Sequence[str]) -> list[bool]:
     hidden = [False] * len(lines)
-    for start, stop in opaque([line.lstrip(" \t") for line in lines]):
+    for start, stop in literal_ranges([line.lstrip(" \t") for line in lines]):
         hidden[start:stop] = [True] * (stop - start)
     return hidden
 
@@ -179,7 +179,7 @@ def _end(lines: Sequence[str], hidden: Sequence[bool], start: int, indent: int) 
         column = _columns(_indent(lines[after]))
         if column <= indent and (after_blank or hidden[after]):
             return at
-        if column < indent + 2 and begins_something(lines[after].lstrip(" \t")):
+        if column < indent + 2 and begins_block(lines[after].lstrip(" \t")):
             return at
         at = after + 1
     return at

@@ -22,7 +22,7 @@ _CLOSE = "-->"
 _LINE = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})((?: [0-9a-f]{16})*)[ \t]*$")
 
 Promoted = Mapping[date, AbstractSet[str]]
-"""The keys (`long_term.key`) of promoted bullets, by the day of their log."""
+"""The keys (`long_term.promotion_key`) of promoted bullets, by the day of their log."""
 
 
 def read(document: MarkdownDocument) -> dict[date, set[str]]:
@@ -30,7 +30,7 @@ def read(document: MarkdownDocument) -> dict[date, set[str]]:
     found: dict[date, set[str]] = {}
     for start, stop in _blocks(document):
         for line in document.lines[start:stop]:
-            day, keys = _said(line)
+            day, keys = _parse_line(line)
             if day is not None:
                 found.setdefault(day, set()).update(keys)
     return found
@@ -39,26 +39,26 @@ def read(document: MarkdownDocument) -> dict[date, set[str]]:
 def write(document: MarkdownDocument, flushed: Promoted) -> MarkdownDocument:
     """Return the document with this record, at its previous place or at the end; without one if it is empty."""
     end = newline(document.lines)
-    said = [f"{' '.join([day.isoformat(), *sorted(keys)])}{end}" for day, keys in sorted(flushed.items()) if keys]
+    records = [f"{' '.join([day.isoformat(), *sorted(keys)])}{end}" for day, keys in sorted(flushed.items()) if keys]
     lines, blocks = list(document.lines), list(_blocks(document))
     for start, stop in reversed(blocks[1:]):
         del lines[start:stop]
     start, stop = blocks[0] if blocks else (len(lines), len(lines))
-    block = [f"{_OPEN}{end}", *said, f"{_CLOSE}{end}"] if said else []
-    if said and not blocks and lines:
+    block = [f"{_OPEN}{end}", *records, f"{_CLOSE}{end}"] if records else []
+    if records and not blocks and lines:
         if not lines[-1].endswith("\n"):
             lines[-1] += end
         block[:0] = [end] if not is_blank(lines[-1]) else []
-    elif blocks and not said and start and is_blank(lines[start - 1]):
+    elif blocks and not records and start and is_blank(lines[start - 1]):
         start -= 1
     return MarkdownDocument([*lines[:start], *block, *lines[stop:]])
 
 
 def _blocks(document: MarkdownDocument) -> Iterator[tuple[int, int]]:
-    return (block for block in document.opaque if document.lines[block[0]].startswith(_OPEN))
+    return (block for block in document.literal_ranges if document.lines[block[0]].startswith(_OPEN))
 
 
-def _said(line: str) -> tuple[date | None, list[str]]:
+def _parse_line(line: str) -> tuple[date | None, list[str]]:
     found = _LINE.match(body(line))
     try:
         return (None, []) if found is None else (date.fromisoformat(found[1]), found[2].split())

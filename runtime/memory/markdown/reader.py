@@ -22,10 +22,10 @@ from runtime.memory.markdown.items import log_items, long_term_items
 from runtime.memory.markdown.text.daily_log import DailyLog, day_of, days
 from runtime.memory.markdown.text.document import MarkdownDocument
 from runtime.memory.markdown.text.lines import unreadable_line
-from runtime.memory.markdown.unread import Unread, unread
+from runtime.memory.markdown.unread import UnreadText, unread_texts
 from runtime.memory.store_types import UNREADABLE, Inspection, ItemLocation, Part, Scan, StoreProblem, StoreStats
 
-_CHECKED = 100_000  # number of files whose problems are cached
+_MOST_CACHED = 100_000  # number of files whose problems are cached
 
 
 class MarkdownReader(FileReader):
@@ -33,13 +33,13 @@ class MarkdownReader(FileReader):
 
     def __init__(self, root: Path) -> None:
         super().__init__(root)
-        self._checked: dict[str, tuple[str, list[Unread]]] = {}
+        self._cached_findings: dict[str, tuple[str, list[UnreadText]]] = {}
 
     def holds_items(self, folder: Folder) -> bool:
         return folder.status(MEMORY) is not None or folder.status(LOGS) is not None
 
     def batches(self, agent_id: str, wanted: Scan) -> list[Callable[[], Sequence[Item]]]:
-        with self.opened(agent_id) as folder:
+        with self.open_folder(agent_id) as folder:
             found = [] if folder is None else _days(folder)
         if wanted.memory_type not in {None, "episodic"}:
             found = []
@@ -53,7 +53,7 @@ class MarkdownReader(FileReader):
         return [partial(self._items, agent_id, day, step) for day in files[::step]]
 
     def _items(self, agent_id: str, day: date | None, step: int) -> list[Item]:
-        return [item for item, _ in self.placed(agent_id, day)][::step]
+        return [item for item, _ in self.located_items(agent_id, day)][::step]
 
     def unreadable(self, agent_id: str) -> Part:
         return Part(part_name(agent_id, None), agent_id, UNREADABLE)
@@ -65,7 +65,7 @@ class MarkdownReader(FileReader):
         would mean that it is gone.
         """
         found: list[Part] = []
-        with self.opened(agent_id) as agent:
+        with self.open_folder(agent_id) as agent:
             memory = None if agent is None else agent.status(MEMORY)
             if memory is not None:
                 found.append(Part(part_name(agent_id, None), agent_id, revision(memory)))
@@ -82,13 +82,13 @@ class MarkdownReader(FileReader):
         day = None if file == MEMORY else day_of(file)
         if part.name != part_name(part.agent_id, day):
             raise StoreError(f"{part.name!r} is not a part of the memory of {part.agent_id}")
-        return self.placed(part.agent_id, day)
+        return self.located_items(part.agent_id, day)
 
-    def placed(self, agent_id: str, day: date | None) -> list[tuple[Item, ItemLocation]]:
+    def located_items(self, agent_id: str, day: date | None) -> list[tuple[Item, ItemLocation]]:
         """Return the items of `memory.md`, or of a day's log, with their locations; empty if the file does not
         exist."""
         name = MEMORY if day is None else f"{day.isoformat()}.md"
-        with self.opened(agent_id) as agent, _inner(agent, day) as folder:
+        with self.open_folder(agent_id) as agent, _folder_of(agent, day) as folder:
             if agent is None or folder is None:
                 return []
             with lock.reading(agent):
@@ -114,7 +114,7 @@ class MarkdownReader(FileReader):
         return {
             item.memory_id: place
             for (agent_id, day), ids in wanted.items()
-            for item, place in self.placed(agent_id, day)
+            for item, place in self.located_items(agent_id, day)
             if item.memory_id in ids
         }
 
@@ -122,7 +122,7 @@ class MarkdownReader(FileReader):
         """Return the text of `memory.md` and of a day's log, with U+FFFD for what is not UTF-8."""
         log = f"{day.isoformat()}.md"
         texts: list[str | None] = []
-        with self.opened(agent_id) as agent, _inner(agent, day) as logs:
+        with self.open_folder(agent_id) as agent, _folder_of(agent, day) as logs:
             for folder, name in ((agent, MEMORY), (logs, log)):
                 data = None if folder is None else folder.read(name)
                 texts.append(None if data is None else data.decode("utf-8", "replace"))
@@ -132,11 +132,11 @@ class MarkdownReader(FileReader):
     def stats(self, agent_id: str | None) -> StoreStats:
         """Count agents, files, bytes and days; report what cannot be opened, is not text or is not an item. A file is
         read again only after it has changed."""
-        if len(self._checked) > _CHECKED:
-            self._checked.clear()
-        found, known = Measure(self._checked), 0
+        if len(self._cached_findings) > _MOST_CACHED:
+            self._cached_findings.clear()
+        found, known = Measure(self._cached_findings), 0
         for agent in self.agents() if agent_id is None else (agent_id,):
-            with found.reporting(self.root / agent), self.opened(agent) as folder:
+            with found.reporting(self.root / agent), self.open_folder(agent) as folder:
                 known += folder is not None
                 if folder is not None:
                     found.take(agent, folder)
@@ -149,11 +149,11 @@ class MarkdownReader(FileReader):
         if root is None:
             return
         with root:
-            for name in root.deleting():
+            for name in root.interrupted_deletions():
                 shutil.rmtree(name, dir_fd=root.descriptor, ignore_errors=True)
 
 
-def _inner(agent: Folder | None, day: date | None) -> AbstractContextManager[Folder | None]:
+def _folder_of(agent: Folder | None, day: date | None) -> AbstractContextManager[Folder | None]:
     """Open the agent's folder, or for a day's log the folder of logs."""
     return contextlib.nullcontext(agent) if day is None else logs_of(agent)
 
@@ -166,11 +166,11 @@ def _days(agent: Folder) -> list[date]:
 class Measure:
     """Sums of `stats` over the agents."""
 
-    def __init__(self, checked: dict[str, tuple[str, list[Unread]]]) -> None:
+    def __init__(self, checked: dict[str, tuple[str, list[UnreadText]]]) -> None:
         self.sizes: list[int] = []
         self.days: list[date] = []
         self.problems: list[StoreProblem] = []
-        self._checked = checked
+        self._cached_findings = checked
 
     def take(self, agent_id: str, agent: Folder) -> None:
         """Add every file of an agent."""
@@ -180,23 +180,26 @@ class Measure:
         self.days += found
         for day in [None, *found]:
             name = MEMORY if day is None else f"{day.isoformat()}.md"
-            with self.reporting(agent.path / (name if day is None else f"{LOGS}/{name}")), _inner(agent, day) as folder:
+            with (
+                self.reporting(agent.path / (name if day is None else f"{LOGS}/{name}")),
+                _folder_of(agent, day) as folder,
+            ):
                 if folder is not None:
                     self._take_file(agent_id, day, folder, name)
 
     def _take_file(self, agent_id: str, day: date | None, folder: Folder, name: str) -> None:
-        with folder.opened(name) as descriptor:
+        with folder.open_file(name) as descriptor:
             if descriptor is None:
                 return
             status = os.fstat(descriptor)
             self.sizes.append(status.st_size)
             file = str(folder.path / name)
-            known, found = self._checked.get(file, ("", []))
+            known, found = self._cached_findings.get(file, ("", []))
             if known != revision(status):
                 with naming(folder.path / name, "read"):
                     data = read_all(descriptor)
-                found = [*_no_text(data), *unread(agent_id, day, data)]
-                self._checked[file] = revision(status), found
+                found = [*_not_utf8(data), *unread_texts(agent_id, day, data)]
+                self._cached_findings[file] = revision(status), found
         self.problems += [StoreProblem(file, each.message, "warning", each.line) for each in found]
 
     @contextlib.contextmanager
@@ -208,8 +211,8 @@ class Measure:
             self.problems.append(StoreProblem(str(path), error.line()))
 
 
-def _no_text(data: bytes) -> Iterator[Unread]:
+def _not_utf8(data: bytes) -> Iterator[UnreadText]:
     line = unreadable_line(data)
     if line is not None:
         said = f"line {line} is not UTF-8 text; the file is not changed, and invalid bytes are shown as U+FFFD"
-        yield Unread(line, said)
+        yield UnreadText(line, said)

@@ -23,7 +23,7 @@ _Name = tuple[SubjectScope, str]
 """Scope and id of an item."""
 
 
-def relinked(
+def relink(
     agent_id: str, before: MarkdownDocument, after: MarkdownDocument, gone: Set[int] = frozenset()
 ) -> MarkdownDocument:
     """Return `after` with current ids. It has the same items as `before` without those with the numbers `gone`. Raises

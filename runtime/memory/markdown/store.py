@@ -61,23 +61,23 @@ class MarkdownStore(FileStore[MarkdownReader, AgentMemory]):
         return AgentMemory(self.root, legal(agent_id), self._clock)
 
     async def _perform(self, writer: AgentMemory, requests: Sequence[WriteRequest]) -> Sequence[WriteResult]:
-        outcomes = await self._writing(writer.perform, requests)
+        outcomes = await self._write(writer.perform, requests)
         for growth in writer.appends():
             self._notify_append(growth)
         return outcomes
 
     async def _append(self, items: tuple[Item, ...], _gates: Mapping[str, str]) -> tuple[Item, ...]:
-        return await self._put_each(items, lambda agent, own: self._group(agent).put(tuple(own)))
+        return await self._put_each(items, lambda agent, own: self._batcher(agent).put(tuple(own)))
 
     async def _edit(self, memory_id: str, text: str, agent_id: str | None) -> Item:
-        agent = await self._whose(memory_id, agent_id)
-        outcome = await self._group(agent).put(MarkdownEdit(memory_id, text))
+        agent = await self._agent_of(memory_id, agent_id)
+        outcome = await self._batcher(agent).put(MarkdownEdit(memory_id, text))
         assert isinstance(outcome, Item)
         return outcome
 
     async def _delete(self, memory_id: str, agent_id: str | None) -> None:
-        agent = await self._whose(memory_id, agent_id)
-        await self._group(agent).put(MarkdownEdit(memory_id, None))
+        agent = await self._agent_of(memory_id, agent_id)
+        await self._batcher(agent).put(MarkdownEdit(memory_id, None))
 
     def _problems(self) -> tuple[StoreProblem, ...]:
         agents = () if unwritable(self.root) else self._reader.agents()
@@ -87,21 +87,21 @@ class MarkdownStore(FileStore[MarkdownReader, AgentMemory]):
         )
 
     async def _remove(self, agent_id: str) -> bool:
-        group = self._group(legal(agent_id))
-        await group.drain()
-        return await self._writing(self._writer(agent_id).remove)
+        batcher = self._batcher(legal(agent_id))
+        await batcher.drain()
+        return await self._write(self._writer(agent_id).remove)
 
     async def _compact(self, agent_id: str, older_than: date) -> Compaction:
-        return await self._writing(compact, self._writer(agent_id), older_than)
+        return await self._write(compact, self._writer(agent_id), older_than)
 
     async def _forget_user(self, user_id: str, agent_id: str) -> int:
-        return await self._writing(self._writer(agent_id).forget_user, user_id)
+        return await self._write(self._writer(agent_id).forget_user, user_id)
 
     async def close(self) -> None:
         await self._drain()
         self._threads.shutdown(wait=False)
 
-    async def _whose(self, memory_id: str, agent_id: str | None) -> str:
+    async def _agent_of(self, memory_id: str, agent_id: str | None) -> str:
         if agent_id is not None:
             return legal(agent_id)
         async for item in self.scan():

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 from typing import NamedTuple
 
-from runtime.memory.markdown.long_term import look_through
+from runtime.memory.markdown.long_term import marked_bullets
 from runtime.memory.markdown.text.bullets import is_break
 from runtime.memory.markdown.text.daily_log import DailyLog
 from runtime.memory.markdown.text.document import SECTIONS, MarkdownDocument
@@ -22,21 +22,21 @@ _INDENTED = re.compile(r"[ \t]+[-*+][ \t]")
 _UNDERLINE = re.compile(r"(=+|-+)$")
 
 
-class Unread(NamedTuple):
+class UnreadText(NamedTuple):
     """The first line of a kind, counted from 1, and the message about it."""
 
     line: int
     message: str
 
 
-def unread(agent_id: str, day: date | None, data: bytes) -> list[Unread]:
+def unread_texts(agent_id: str, day: date | None, data: bytes) -> list[UnreadText]:
     """Return the text of `memory.md`, or of a day's log, that is not an item; one finding for each kind."""
     found = _in_document(MarkdownDocument.parse(data)) if day is None else _in_log(agent_id, DailyLog.parse(day, data))
     first: dict[str, list[int]] = {}
     for line, message in found:
         first.setdefault(message, []).append(line)
     return [
-        Unread(lines[0], f"line {lines[0]}{f' and {len(lines) - 1} more' if lines[1:] else ''}: {message}")
+        UnreadText(lines[0], f"line {lines[0]}{f' and {len(lines) - 1} more' if lines[1:] else ''}: {message}")
         for message, lines in first.items()
     ]
 
@@ -48,7 +48,7 @@ def _in_document(document: MarkdownDocument) -> Iterator[tuple[int, str]]:
         name = _section_name(body(document.lines[heading.line]).strip("#"))
         if name is not None and not within:
             yield heading.line + 1, f"this heading begins no section: write `## {name}`"
-    taken = {at for start, stop in document.opaque for at in range(start, stop)}
+    taken = {at for start, stop in document.literal_ranges for at in range(start, stop)}
     taken |= {at for _, bullet in document.items for at in range(bullet.start, bullet.end)}
     headings = {heading.line: heading for heading in document.headings}
     within = False
@@ -78,7 +78,7 @@ def _in_log(agent_id: str, log: DailyLog) -> Iterator[tuple[int, str]]:
             yield start + 1, "this section is not an entry: an entry begins with `## HH:MM — title`"
         elif (at := _first_text(log.lines[start:end])) is not None:
             yield start + at + 1, "text before the first entry is not an entry"
-    for left in look_through(agent_id, log).left:
+    for left in marked_bullets(agent_id, log).left:
         yield left.line, f"this is marked as long-term and cannot be copied: {left.why}"
 
 

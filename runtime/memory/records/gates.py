@@ -23,7 +23,7 @@ LONGEST = 2000
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|(?:mailto|urn|symbiont|data):")
 _PROOF = re.compile(r"(?=.*\bred:\s*\S)(?=.*\bgreen:\s*\S)", re.DOTALL)
-_HOW: Mapping[Gate, str] = {
+_HINTS: Mapping[Gate, str] = {
     "governance": "governance with done:WHAT or na:REASON (--close-governance)",
     "tdd_proof": "tdd_proof with red:WHAT_FAILED green:WHAT_PASSED or na:REASON (--tdd-proof)",
     "evidence": "evidence with the absolute paths of files among the sources, or na:REASON (--evidence)",
@@ -51,7 +51,7 @@ def check(declared: Sequence[Gate], given: Mapping[str, str], item: Item) -> dic
     """
     unknown = sorted(set(given) - set(GATES))
     if unknown:
-        raise GateOpen(f"there is no gate {_shown(unknown[0][:40])}", gates=(), hint=f"there are {', '.join(GATES)}")
+        raise GateOpen(f"there is no gate {_quoted(unknown[0][:40])}", gates=(), hint=f"there are {', '.join(GATES)}")
     closed: dict[str, str] = {}
     faults: dict[Gate, str] = {}
     for gate in GATES:
@@ -62,52 +62,52 @@ def check(declared: Sequence[Gate], given: Mapping[str, str], item: Item) -> dic
             closed[gate] = redact(_CHECKS[gate](text, item))
         except ValueError as fault:
             faults[gate] = str(fault)
-    if "risk_tier" in closed and closed["risk_tier"] == "RED" and not _done(given):
+    if "risk_tier" in closed and closed["risk_tier"] == "RED" and not _has_action(given):
         faults.setdefault("governance", "a RED item needs done:WHAT, the action that was taken")
     if faults:
-        raise _open(faults, closed)
+        raise _gate_error(faults, closed)
     return closed
 
 
-def _open(faults: Mapping[Gate, str], closed: Mapping[str, str]) -> GateOpen:
+def _gate_error(faults: Mapping[Gate, str], closed: Mapping[str, str]) -> GateOpen:
     gates = tuple(faults)
     said = "; ".join(f"{gate}: {fault}" for gate, fault in faults.items())
     subject = f"the gate {gates[0]} is" if len(gates) == 1 else f"the gates {', '.join(gates)} are"
-    hint = "close " + ", and ".join(_HOW[gate] for gate in gates)
+    hint = "close " + ", and ".join(_HINTS[gate] for gate in gates)
     return GateOpen(f"{subject} not closed, so nothing was stored: {said}", gates=gates, hint=hint, closed=closed)
 
 
-def _done(given: Mapping[str, str]) -> bool:
+def _has_action(given: Mapping[str, str]) -> bool:
     return given.get("governance", "").strip().startswith("done:")
 
 
 def _governance(text: str, _: Item) -> str:
-    return _spoken(text, ("done", "na"))
+    return _check_form(text, ("done", "na"))
 
 
 def _tdd_proof(text: str, _: Item) -> str:
     if text.startswith("na:") or not text:
-        return _spoken(text, ("na",), or_else="no proof was given")
+        return _check_form(text, ("na",), or_else="no proof was given")
     if _PROOF.search(text) is None:
         raise ValueError("the proof needs a test that was red: and then green:")
-    return _bounded(text)
+    return _check_length(text)
 
 
 def _evidence(text: str, item: Item) -> str:
     if text:
-        return _spoken(text, ("na",))
+        return _check_form(text, ("na",))
     files = [source for source in item.provenance.sources if _URL.match(source) is None]
     if not files:
         raise ValueError("no source is a file")
     for file in files:
         if not os.path.isabs(file):  # noqa: PTH117 - a source is text
-            raise ValueError(f"{_shown(file)} is not an absolute path")
+            raise ValueError(f"{_quoted(file)} is not an absolute path")
         try:
             found = os.stat(file)  # noqa: PTH116
         except (OSError, ValueError):
-            raise ValueError(f"there is no file {_shown(file)}") from None
+            raise ValueError(f"there is no file {_quoted(file)}") from None
         if not stat.S_ISREG(found.st_mode):
-            raise ValueError(f"{_shown(file)} is not a file")
+            raise ValueError(f"{_quoted(file)} is not a file")
     return f"files:{len(files)}"
 
 
@@ -116,11 +116,11 @@ def _risk_tier(text: str, item: Item) -> str:
     if tier is None:
         raise ValueError("no tier was given")
     if text and text != tier:
-        raise ValueError(f"{_shown(text)} is not the item's tier, {tier}")
+        raise ValueError(f"{_quoted(text)} is not the item's tier, {tier}")
     return tier
 
 
-def _spoken(text: str, ways: tuple[str, ...], or_else: str = "nothing was given for it") -> str:
+def _check_form(text: str, ways: tuple[str, ...], or_else: str = "nothing was given for it") -> str:
     if not text:
         raise ValueError(or_else)
     way, colon, what = text.partition(":")
@@ -128,16 +128,16 @@ def _spoken(text: str, ways: tuple[str, ...], or_else: str = "nothing was given 
         raise ValueError(f"it begins with none of {', '.join(f'{each}:' for each in ways)}")
     if not what.strip():
         raise ValueError(f"{way}: needs a value after the colon")
-    return _bounded(text)
+    return _check_length(text)
 
 
-def _bounded(text: str) -> str:
+def _check_length(text: str) -> str:
     if len(text) > LONGEST:
         raise ValueError(f"the value has {len(text)} characters; the maximum is {LONGEST}")
     return text
 
 
-def _shown(text: str) -> str:
+def _quoted(text: str) -> str:
     return repr(redact(text)[:200])
 
 

@@ -17,7 +17,7 @@ from runtime.memory.records.operations import Mark, OperationFailure, OperationR
 from runtime.memory.store_types import Append
 
 
-def tell_stored(folder: Folder, session_id: str | None, record_id: str, now: datetime, *, remote: bool) -> None:
+def write_success(folder: Folder, session_id: str | None, record_id: str, now: datetime, *, remote: bool) -> None:
     """Note a stored record in `STATE.json`."""
     waits = PENDING if remote else NOT_CONFIGURED
     state.write_state(folder, session_id, {"status": "stored", "id": record_id, "time": rfc3339(now), "remote": waits})
@@ -59,7 +59,7 @@ def mark(
             if after is not None:
                 result.appends.append(Append(part_of(agent_id, day, after), before, ()))
             _prove_sending(folder, work, now)
-            _tell_sent(folder, work)
+            _write_sent_state(folder, work)
     if work.done:
         outbox.forget(folder, work.note)
 
@@ -82,7 +82,7 @@ def prove(folder: Folder, event: evidence.Event, known: str, now: datetime, **fa
         proofs.write(name, evidence.event_data(event, known, now, **facts))
 
 
-def _tell_sent(folder: Folder, work: Mark) -> None:
+def _write_sent_state(folder: Folder, work: Mark) -> None:
     last = state.last_write(folder)
     if last.get("id") == outbox.id_of(work.note):
         session = state.read_state(folder)["last_session"].get("session_id")

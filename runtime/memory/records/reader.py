@@ -44,10 +44,10 @@ class RecordReader(FileReader):
             return self._name_indexes.setdefault(agent_id, RecordNameIndex())
 
     @contextlib.contextmanager
-    def known(self, agent_id: str, *, again: bool = False) -> Iterator[tuple[Folder | None, RecordNameIndex]]:
+    def open_with_index(self, agent_id: str, *, again: bool = False) -> Iterator[tuple[Folder | None, RecordNameIndex]]:
         """Yield an agent's folder and its refreshed name index. `again`: list the folder in any case."""
         name_index = self.name_index(agent_id)
-        with self.opened(agent_id) as folder:
+        with self.open_folder(agent_id) as folder:
             if folder is not None:
                 name_index.refresh(folder, again=again)
             else:
@@ -63,7 +63,7 @@ class RecordReader(FileReader):
 
     def parts(self, agent_id: str) -> list[Part]:
         """Return one part for every day of an agent's records."""
-        with self.known(agent_id) as (_, name_index), name_index.lock:
+        with self.open_with_index(agent_id) as (_, name_index), name_index.lock:
             days = sorted(name_index.days)
             return [part_of(agent_id, day, name_index.revision(day) or "") for day in days]
 
@@ -79,8 +79,8 @@ class RecordReader(FileReader):
         """Return the names that may be wanted, in the order of the scan, in batches of whole seconds."""
         since = None if wanted.since is None else wanted.since.astimezone(UTC).date()
         until = None if wanted.until is None else wanted.until.astimezone(UTC).date()
-        with self.known(agent_id) as (folder, name_index):
-            ids = None if folder is None else self._wanted(folder, agent_id, name_index, wanted)
+        with self.open_with_index(agent_id) as (folder, name_index):
+            ids = None if folder is None else self._likely_ids(folder, agent_id, name_index, wanted)
             with name_index.lock:
                 names = [
                     name
@@ -91,7 +91,7 @@ class RecordReader(FileReader):
                 ]
             return _batches(names[::-1] if wanted.newest_first else names, name_index.sizes)
 
-    def _wanted(self, folder: Folder, agent_id: str, name_index: RecordNameIndex, wanted: Scan) -> Set[str] | None:
+    def _likely_ids(self, folder: Folder, agent_id: str, name_index: RecordNameIndex, wanted: Scan) -> Set[str] | None:
         """Return the ids that may be wanted, as far as known without reading records; None: any."""
         if wanted.memory_ids:
             return wanted.memory_ids
@@ -105,9 +105,9 @@ class RecordReader(FileReader):
             self._indexes[agent_id] = now, index
         with name_index.lock:
             current = index is not None and index.get("names") == f"{name_index.digest:032x}"
-        return folder_index.named_by(index, wanted) if current and index is not None else None
+        return folder_index.wanted_ids(index, wanted) if current and index is not None else None
 
-    def behind(self) -> list[str]:
+    def agents_behind(self) -> list[str]:
         """Return the agents whose `index.json` is out of date."""
         with self._guard:
             return [agent_id for agent_id, name_index in self._name_indexes.items() if name_index.behind]
@@ -115,7 +115,7 @@ class RecordReader(FileReader):
     def records(self, agent_id: str, names: Sequence[str]) -> list[tuple[Item, ItemLocation]]:
         """Return the items of these records, with their locations; damaged ones are left out."""
         found: list[tuple[Item, ItemLocation]] = []
-        with self.opened(agent_id) as folder:
+        with self.open_folder(agent_id) as folder:
             name_index = self.name_index(agent_id)
             for name in names if folder is not None else ():
                 assert folder is not None
@@ -131,7 +131,7 @@ class RecordReader(FileReader):
             day = date.fromisoformat(part.name.rpartition("/")[2])
         except ValueError:
             return []
-        with self.known(part.agent_id) as (_, name_index), name_index.lock:
+        with self.open_with_index(part.agent_id) as (_, name_index), name_index.lock:
             names = list(name_index.days.get(day, ()))
         return self.records(part.agent_id, names)
 
@@ -143,7 +143,7 @@ class RecordReader(FileReader):
         """Return the locations of these items by memory_id."""
         found: dict[str, ItemLocation] = {}
         for agent_id in {item.agent_id for item in items}:
-            with self.known(agent_id) as (folder, name_index):
+            with self.open_with_index(agent_id) as (folder, name_index):
                 for item in items if folder is not None else ():
                     name = name_index.ids.get(item.memory_id)
                     if folder is not None and item.agent_id == agent_id and name is not None:
@@ -172,7 +172,7 @@ class RecordReader(FileReader):
         problems: list[StoreProblem] = []
         for agent in agents:
             try:
-                with self.known(agent) as (folder, name_index), name_index.lock:
+                with self.open_with_index(agent) as (folder, name_index), name_index.lock:
                     there += folder is not None
                     files += len(name_index.sizes)
                     size += sum(name_index.sizes.values())
@@ -188,8 +188,8 @@ class RecordReader(FileReader):
     def verify(self, agent_id: str) -> tuple[int, list[StoreProblem]]:
         """Read every record of an agent. Returns their number, and what is damaged."""
         problems: list[StoreProblem] = []
-        proved = self._proved(agent_id)  # first, for evidence has its name after its record
-        with self.known(agent_id, again=True) as (folder, name_index):
+        proved = self._proven_records(agent_id)  # first, for evidence has its name after its record
+        with self.open_with_index(agent_id, again=True) as (folder, name_index):
             if folder is None:
                 return 0, []
             with name_index.lock:
@@ -205,7 +205,7 @@ class RecordReader(FileReader):
                 known = read_name(name)
                 if known is not None and ids.get(known.id, name) != name:
                     problems.append(StoreProblem(str(folder.path / name), f"{ids[known.id]} has the same id"))
-            problems += _strangers(folder)
+            problems += _misnamed_files(folder)
             problems += [
                 StoreProblem(
                     str(folder.path / evidence.FOLDER / file), f"the record {known} was stored, and is missing"
@@ -215,16 +215,16 @@ class RecordReader(FileReader):
             ]
         return len(names), problems
 
-    def _proved(self, agent_id: str) -> dict[str, str]:
+    def _proven_records(self, agent_id: str) -> dict[str, str]:
         """Return the records that evidence proves to have been stored, each with its file."""
-        with self.opened(agent_id) as folder, contextlib.ExitStack() as held:
+        with self.open_folder(agent_id) as folder, contextlib.ExitStack() as held:
             proofs = folder.child(evidence.FOLDER) if folder is not None else None
             names = held.enter_context(proofs).names() if proofs is not None else []
             return {known: name for name in names if (known := evidence.local_id(name)) is not None}
 
     def notes(self, agent_id: str) -> list[outbox.Note]:
         """Return the notes of what an agent has still to send."""
-        with self.opened(agent_id) as folder, contextlib.ExitStack() as held:
+        with self.open_folder(agent_id) as folder, contextlib.ExitStack() as held:
             waiting = folder.child(outbox.FOLDER) if folder is not None else None
             return outbox.notes(held.enter_context(waiting), agent_id) if waiting is not None else []
 
@@ -259,7 +259,7 @@ def _line(item: Item, place: ItemLocation) -> str:
     return f"- {item.timestamp:%Y-%m-%d %H:%M} [{type_of(item)}] {title} ({Path(place.file).name})"
 
 
-def _strangers(folder: Folder) -> Iterator[StoreProblem]:
+def _misnamed_files(folder: Folder) -> Iterator[StoreProblem]:
     """Yield JSON files that do not have a record's name: nothing else finds a renamed record."""
     for name in folder.names():
         if name.endswith(".json") and name not in _OWN and read_name(name) is None:

@@ -18,14 +18,13 @@ from runtime.memory.store_types import StoreProblem
 def problems_of(reader: RecordReader, sync: RemoteSync, remote_off: str | None) -> tuple[StoreProblem, ...]:
     """Return errors for folders that cannot be written to, and warnings. Writes nothing."""
     root = reader.root
-    fault = unwritable(root)
+    fault, sending = unwritable(root), tuple(_sending_problems(root, sync, remote_off))
     if fault is not None:
-        return (StoreProblem(str(root), f"records cannot be written: {fault}"), *_sending(root, sync, remote_off))
-    agents = reader.agents()
-    return (*_folders(root, agents), *_damaged(reader), *_sending(root, sync, remote_off))
+        return (StoreProblem(str(root), f"records cannot be written: {fault}"), *sending)
+    return (*_folder_problems(root, reader.agents()), *_damage_problems(reader), *sending)
 
 
-def _damaged(reader: RecordReader) -> Iterator[StoreProblem]:
+def _damage_problems(reader: RecordReader) -> Iterator[StoreProblem]:
     """Yield the records that could not be read."""
     damaged = reader.stats(None).problems
     if damaged:
@@ -33,7 +32,7 @@ def _damaged(reader: RecordReader) -> Iterator[StoreProblem]:
         yield StoreProblem(damaged[0].file, f"{said} and ignored: `symbi memory verify` shows why", "warning")
 
 
-def _folders(root: Path, agents: Sequence[str]) -> Iterator[StoreProblem]:
+def _folder_problems(root: Path, agents: Sequence[str]) -> Iterator[StoreProblem]:
     for agent in agents:
         for folder in (root / agent, root / agent / EVIDENCE, root / agent / OUTBOX):
             if not os.path.lexists(folder):
@@ -45,7 +44,7 @@ def _folders(root: Path, agents: Sequence[str]) -> Iterator[StoreProblem]:
                 yield StoreProblem(str(folder), "other users of this machine can read it: chmod 0700", "warning")
 
 
-def _sending(root: Path, sync: RemoteSync, remote_off: str | None) -> Iterator[StoreProblem]:
+def _sending_problems(root: Path, sync: RemoteSync, remote_off: str | None) -> Iterator[StoreProblem]:
     if remote_off is not None:
         yield StoreProblem(str(root), remote_off, "warning")
     if not sync.waiting:

@@ -30,7 +30,7 @@ from runtime.memory.records.operations import (
 from runtime.memory.records.options import RecordsOptions
 from runtime.memory.records.reader import RecordReader
 from runtime.memory.records.readiness import problems_of
-from runtime.memory.records.remotes.configured import check, opened, same
+from runtime.memory.records.remotes.configured import check, is_same, open_remote
 from runtime.memory.records.remotes.outgoing import hold, read_outgoing
 from runtime.memory.records.remotes.remote import Remote
 from runtime.memory.records.remotes.sync import OutgoingRecord, RemoteSync
@@ -92,10 +92,10 @@ class RecordsStore(FileStore[RecordReader, RecordWriter]):
     def configure(self, options: Mapping[str, object]) -> None:
         self._options = RecordsOptions.model_validate(dict(options))
         given = self._options.remote
-        if same(given, self._given) and self._remote_off is None:
+        if is_same(given, self._given) and self._remote_off is None:
             return
         old, self._given, before = self._remote, given, self._remote_off
-        self._remote, self._remote_off = opened(given, self._clock)
+        self._remote, self._remote_off = open_remote(given, self._clock)
         if self._remote_off not in {None, before}:
             _log.warning("memory_remote_off", store=self.identity, reason=self._remote_off)
         self._sync.use(self._remote)
@@ -116,7 +116,7 @@ class RecordsStore(FileStore[RecordReader, RecordWriter]):
         for agent in agents:
             with contextlib.suppress(StoreError):
                 self._sync.add(await self._in_thread(self._reader.notes, agent), left=True)
-                await self._group(agent).put(Cleanup(recover=True))
+                await self._batcher(agent).put(Cleanup(recover=True))
 
     def _must_be_able_to(self, capability: Capability) -> None:
         raise Unsupported(f"records cannot be changed: {self.root} has no {capability}", hint=_INSTEAD[capability])
@@ -124,13 +124,15 @@ class RecordsStore(FileStore[RecordReader, RecordWriter]):
     # Writing
 
     async def _append(self, items: tuple[Item, ...], gates: Mapping[str, str]) -> tuple[Item, ...]:
-        closed = await self._closed(items, gates)
+        closed = await self._close_gates(items, gates)
         of_item = {id(item): each for item, each in zip(items, closed, strict=True)}
         remote = self._given is not None
 
         async def put(agent: str, own: Sequence[Item]) -> Sequence[Item]:
             try:
-                done = await self._group(agent).put(Write(tuple(own), tuple(of_item[id(item)] for item in own), remote))
+                done = await self._batcher(agent).put(
+                    Write(tuple(own), tuple(of_item[id(item)] for item in own), remote)
+                )
             except StoreError as error:
                 if not isinstance(error, FsyncFailed):
                     await self._write_failure(own[0], error)
@@ -140,7 +142,7 @@ class RecordsStore(FileStore[RecordReader, RecordWriter]):
 
         return await self._put_each(items, put)
 
-    async def _closed(self, items: Sequence[Item], given: Mapping[str, str]) -> list[dict[str, str]]:
+    async def _close_gates(self, items: Sequence[Item], given: Mapping[str, str]) -> list[dict[str, str]]:
         """Return what closes the gates for each item. Raises GateOpen, which is noted in `STATE.json`."""
         if not self._options.gates and not given:
             return [{} for _ in items]
@@ -165,12 +167,12 @@ class RecordsStore(FileStore[RecordReader, RecordWriter]):
         else:
             failure = OperationFailure("error", session, error=error.line())
         with contextlib.suppress(StoreError):
-            await self._group(item.agent_id).put(failure)
+            await self._batcher(item.agent_id).put(failure)
 
     async def _preview(self, items: tuple[Item, ...], gates: Mapping[str, str]) -> list[dict[str, Any]]:
-        closed, refused = await self._in_thread(self._checked, items, gates)
+        closed, refused = await self._in_thread(self._check_each, items, gates)
         records = [
-            fields_of(item.changed(memory_id=self._likely_id(item)), each, remote=self._given is not None)
+            fields_of(item.with_fields(memory_id=self._likely_id(item)), each, remote=self._given is not None)
             for item, each in zip(items, closed, strict=True)
         ]
         if refused is not None:
@@ -178,7 +180,7 @@ class RecordsStore(FileStore[RecordReader, RecordWriter]):
             raise refused
         return records
 
-    def _checked(
+    def _check_each(
         self, items: Sequence[Item], gates: Mapping[str, str]
     ) -> tuple[list[dict[str, str]], gate.GateOpen | None]:
         """Return what closes the gates for each item, and the first refusal, if any. Raises GateOpen for an unknown
@@ -199,13 +201,13 @@ class RecordsStore(FileStore[RecordReader, RecordWriter]):
         return fixed_id(item) or (item.memory_id if is_id(item.memory_id) else uuid7(self._clock))
 
     async def _forget_user(self, user_id: str, agent_id: str) -> int:
-        done: OperationResult = await self._group(legal(agent_id)).put(Forget(user_id))
+        done: OperationResult = await self._batcher(legal(agent_id)).put(Forget(user_id))
         return done.forgotten
 
     def _writer(self, agent_id: str) -> RecordWriter:
         return RecordWriter(self.root, agent_id, self._clock, self._reader.name_index(agent_id))
 
-    def _may_go(self, writer: RecordWriter) -> bool:
+    def _is_evictable(self, writer: RecordWriter) -> bool:
         return not writer.behind
 
     async def _perform(
@@ -213,7 +215,7 @@ class RecordsStore(FileStore[RecordReader, RecordWriter]):
     ) -> Sequence[OperationResult | Exception]:
         failed_before = self._fatal is not None
         try:
-            result = await self._writing(writer.perform, requests)
+            result = await self._write(writer.perform, requests)
         except FsyncFailed as error:
             if not failed_before:
                 self._notify_fatal(error)
@@ -245,34 +247,34 @@ class RecordsStore(FileStore[RecordReader, RecordWriter]):
         behind, self._behind = self._behind, set()
         for agent in sorted(behind):
             try:
-                await self._group(agent).put(Cleanup())
+                await self._batcher(agent).put(Cleanup())
             except StoreError as error:
                 _log.warning("memory_index_behind", agent=agent, reason=error.line())
                 self._reader.name_index(agent).indexed = None  # it is tried again with the next write
 
     # Reading
 
-    def _looked(self) -> None:
-        self._index_later(self._reader.behind())
+    def _after_listing(self) -> None:
+        self._index_later(self._reader.agents_behind())
 
     async def verify(self, agent_id: str | None = None) -> tuple[int, tuple[StoreProblem, ...]]:
         checked, problems = 0, []
-        for agent in await self._named(agent_id):
+        for agent in await self._wanted_agents(agent_id):
             try:
                 count, found = await self._in_thread(self._reader.verify, agent)
             except StoreError as error:
                 count, found = 0, [StoreProblem(str(self.root / agent), error.line())]
             checked += count
             problems += found
-        self._looked()
+        self._after_listing()
         return checked, tuple(problems)
 
-    async def _recovered(self) -> None:
+    async def _wait_for_recovery(self) -> None:
         if self._recovery is not None:
             await asyncio.wait([self._recovery])
 
     async def ready(self) -> tuple[StoreProblem, ...]:
-        await self._recovered()
+        await self._wait_for_recovery()
         return await super().ready()
 
     def _problems(self) -> tuple[StoreProblem, ...]:
@@ -296,10 +298,10 @@ class RecordsStore(FileStore[RecordReader, RecordWriter]):
         return await self._in_thread(read_outgoing, self._reader, note)
 
     async def _mark(self, mark: Mark) -> None:
-        await self._group(mark.note.agent_id).put(mark)
+        await self._batcher(mark.note.agent_id).put(mark)
 
     async def settle(self, seconds: float) -> None:
-        await self._recovered()
+        await self._wait_for_recovery()
         await self._write_indexes()
         await self._sync.settle(seconds)
 

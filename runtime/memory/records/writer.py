@@ -20,7 +20,7 @@ from uuid import UUID
 from runtime.clock import Clock, utc, uuid7
 from runtime.memory.errors import FsyncFailed, StoreError
 from runtime.memory.files import lock
-from runtime.memory.files.agent_folder import held
+from runtime.memory.files.agent_folder import lock_folder
 from runtime.memory.files.folder import Folder, naming
 from runtime.memory.item import Item, is_id
 from runtime.memory.records.files import evidence, outbox
@@ -38,7 +38,7 @@ from runtime.memory.records.operations import (
     Write,
     WriteRequest,
 )
-from runtime.memory.records.outcome import mark, tell_stored, write_failure
+from runtime.memory.records.outcome import mark, write_failure, write_success
 from runtime.memory.records.user_removal import forget, names_of
 from runtime.memory.store_types import Append
 
@@ -79,11 +79,11 @@ class RecordWriter:
         result = OperationResults([OperationResult() for _ in operations])
         writes = [(number, operation) for number, operation in enumerate(operations) if isinstance(operation, Write)]
         create = any(isinstance(operation, Write | OperationFailure) for operation in operations)
-        with self._held(create=create) as folder:
+        with self._lock_folder(create=create) as folder:
             if folder is None:
                 return result
             if writes:
-                self._keep(folder, writes, result)
+                self._write_records(folder, writes, result)
             for number, operation in enumerate(operations):
                 try:
                     match operation:
@@ -92,7 +92,7 @@ class RecordWriter:
                         case OperationFailure():
                             write_failure(folder, operation, self._now(), self._clock)
                         case Cleanup():
-                            self._tidy(folder, operation)
+                            self._clean_up(folder, operation)
                         case Forget():
                             result.outcomes[number] = OperationResult(forgotten=self._forget(folder, operation.user_id))
                 except FsyncFailed:
@@ -102,20 +102,20 @@ class RecordWriter:
         return result
 
     @contextlib.contextmanager
-    def _held(self, *, create: bool) -> Iterator[Folder | None]:
+    def _lock_folder(self, *, create: bool) -> Iterator[Folder | None]:
         """Yield the agent's folder under its lock, with its name index refreshed; None if it does not exist and is not
         to be created."""
-        with held(self.root, self.agent_id, create=create) as folder:
+        with lock_folder(self.root, self.agent_id, create=create) as folder:
             if folder is None:
                 yield None
                 return
             self.name_index.refresh(folder)
             yield folder
-            self.name_index.saw(folder)
+            self.name_index.note_written(folder)
 
     # Writing
 
-    def _keep(self, folder: Folder, writes: Sequence[tuple[int, Write]], result: OperationResults) -> None:
+    def _write_records(self, folder: Folder, writes: Sequence[tuple[int, Write]], result: OperationResults) -> None:
         with contextlib.ExitStack() as stack:
             proofs = folder.child(evidence.FOLDER, create=True)
             assert proofs is not None
@@ -141,11 +141,11 @@ class RecordWriter:
             done.notes += (each.note,) if each.note is not None else ()
         result.appends += self._appends(kept, before)
         last = kept[-1]
-        with self._forgiven(result):
+        with self._reporting_faults(result):
             session = last.item.provenance.session_id
-            tell_stored(folder, session, last.item.memory_id, self._now(), remote=last.note is not None)
+            write_success(folder, session, last.item.memory_id, self._now(), remote=last.note is not None)
         if len(self.name_index.sizes) <= AT_ONCE:
-            with self._forgiven(result):
+            with self._reporting_faults(result):
                 self._index.write(folder, self.name_index, self._now())
 
     def _stage_all(
@@ -156,14 +156,14 @@ class RecordWriter:
         try:
             for number, operation in writes:
                 for given, gates in zip(operation.items, operation.gates, strict=True):
-                    item = self._identified(folder, given, ids)
+                    item = self._with_id(folder, given, ids)
                     if item is not None:
                         ids.add(item.memory_id)
                         self._stage(folder, proofs, waiting if operation.remote else None, number, item, gates, kept)
             if waiting is not None and kept:
                 waiting.flush()
         except BaseException:
-            self._take_back(folder, proofs, waiting, kept)
+            self._discard_all(folder, proofs, waiting, kept)
             raise
         return kept
 
@@ -200,7 +200,7 @@ class RecordWriter:
         except BaseException:
             for each in kept:
                 folder.discard(each.name)
-            self._take_back(folder, proofs, waiting, kept)
+            self._discard_all(folder, proofs, waiting, kept)
             raise
         for each in kept:
             self.name_index.put(each.name, each.size)
@@ -209,14 +209,16 @@ class RecordWriter:
                 proofs.publish(*each.event)
         proofs.flush()
 
-    def _take_back(self, folder: Folder, proofs: Folder, waiting: Folder | None, kept: Sequence[_StagedRecord]) -> None:
+    def _discard_all(
+        self, folder: Folder, proofs: Folder, waiting: Folder | None, kept: Sequence[_StagedRecord]
+    ) -> None:
         for each in kept:
             folder.discard(each.partial)
             proofs.discard(each.event[0])
             if waiting is not None and each.note is not None:
                 waiting.discard(each.note.file)
 
-    def _identified(self, folder: Folder, item: Item, ids: set[str]) -> Item | None:
+    def _with_id(self, folder: Folder, item: Item, ids: set[str]) -> Item | None:
         """Return the item with its id; None if it exists already.
 
         The id of an item that has one (from an export) is preserved, unless it is in use or was derived from a position
@@ -224,17 +226,17 @@ class RecordWriter:
         """
         own = fixed_id(item)
         if own is not None:
-            return None if own in ids or own in self.name_index.ids else item.changed(memory_id=own)
+            return None if own in ids or own in self.name_index.ids else item.with_fields(memory_id=own)
         wanted = item.memory_id
         if not is_id(wanted) or UUID(wanted).version == 5 or wanted in ids:
-            return item.changed(memory_id=uuid7(self._clock))
+            return item.with_fields(memory_id=uuid7(self._clock))
         name = self.name_index.ids.get(wanted)
         if name is None:
             return item
         with contextlib.suppress(DamagedRecord, StoreError):
             if decode(name, self.agent_id, folder.read(name)).item.chunk_hash == item.chunk_hash:
                 return None
-        return item.changed(memory_id=uuid7(self._clock))
+        return item.with_fields(memory_id=uuid7(self._clock))
 
     def _revisions(self, kept: Sequence[_StagedRecord]) -> dict[date, str | None]:
         return {day: self.name_index.revision(day) for day in {each.item.timestamp.date() for each in kept}}
@@ -250,7 +252,7 @@ class RecordWriter:
             if after is not None and self.name_index.ends_with(day, [name for name, _ in own]):
                 yield Append(part_of(self.agent_id, day, after), revision, tuple(item for _, item in own))
 
-    def _tidy(self, folder: Folder, operation: Cleanup) -> None:
+    def _clean_up(self, folder: Folder, operation: Cleanup) -> None:
         if operation.recover:
             recover(folder, self.agent_id, self.name_index)
         if self.behind or not is_current(folder, self.name_index):
@@ -267,7 +269,7 @@ class RecordWriter:
         return len(names)
 
     @contextlib.contextmanager
-    def _forgiven(self, result: OperationResults) -> Iterator[None]:
+    def _reporting_faults(self, result: OperationResults) -> Iterator[None]:
         """Report an error beside a stored record as a fault: its write has succeeded."""
         try:
             yield
@@ -278,7 +280,7 @@ class RecordWriter:
 
     def _write_stamp(self, folder: Folder) -> None:
         """Make other processes list the folder again."""
-        with folder.opened(lock.NAME, os.O_WRONLY) as descriptor, naming(folder.path / lock.NAME, "write"):
+        with folder.open_file(lock.NAME, os.O_WRONLY) as descriptor, naming(folder.path / lock.NAME, "write"):
             if descriptor is not None:
                 os.write(descriptor, os.urandom(STAMP))
 

@@ -57,7 +57,7 @@ async def write(
     tokens = max_words * _TOKENS_A_WORD + _TOKENS_BESIDES
     system = _SYSTEM.format(max_words=max_words)
     reply = await model.generate(prompt, system=system, max_tokens=tokens, owner=owner, purpose="summary")
-    return ModelSummary(bounded(reply.text, max_words), reply.model)
+    return ModelSummary(limit_words(reply.text, max_words), reply.model)
 
 
 def prompt_of(items: Sequence[Item], *, project_id: str, start: datetime, end: datetime) -> str:
@@ -68,11 +68,11 @@ def prompt_of(items: Sequence[Item], *, project_id: str, start: datetime, end: d
     texts = [in_line(item.text) for item in items]
     longest = _longest([len(text) for text in texts], MOST_CHARACTERS)
     header = _USER.format(project_id=in_line(project_id), start=rfc3339(start), end=rfc3339(end))
-    notes = [f"- {item.timestamp:%Y-%m-%d} {_cut(text, longest)}" for item, text in zip(items, texts, strict=True)]
+    notes = [f"- {item.timestamp:%Y-%m-%d} {_shorten(text, longest)}" for item, text in zip(items, texts, strict=True)]
     return "\n".join([header, "", *notes])
 
 
-def bounded(text: str, max_words: int) -> str:
+def limit_words(text: str, max_words: int) -> str:
     """Return the first `max_words` words, up to the end of a sentence if one ends in their second half, else with
     `…`."""
     words = text.split()
@@ -91,7 +91,7 @@ def in_line(text: str) -> str:
     return _NOT_SHOWN.sub(" ", text).strip()
 
 
-def _cut(text: str, longest: int) -> str:
+def _shorten(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[: longest - 1]}{CUT}"
 
 

@@ -15,7 +15,7 @@ from runtime.memory.keyed_lock import KeyedLock
 from runtime.memory.open_memory import OpenMemory
 from runtime.memory.store_types import Scan
 from runtime.memory.succession import HiddenItems, changes_among
-from runtime.memory.summary.abstractive import ModelSummary, bounded, write
+from runtime.memory.summary.abstractive import ModelSummary, limit_words, write
 from runtime.memory.summary.extractive import extract
 from runtime.memory.summary.key import TAG, content_of, is_summary, key_tag, summary_key
 from runtime.models.budgets.limits import BudgetExceeded
@@ -73,7 +73,7 @@ class SummaryRequest:
         return self.strategy == "abstractive" or self.provider is not None or self.model is not None
 
 
-class MadeSummary(NamedTuple):
+class SummaryMethod(NamedTuple):
     """The method of a summary: the row and the model, or none."""
 
     provider: str | None = None
@@ -95,7 +95,7 @@ class Summary(NamedTuple):
     one, although none is configured."""
 
     item: Item
-    made: MadeSummary
+    method: SummaryMethod
     fell_back: str | None = None
     left_out: bool = False
     not_configured: bool = False
@@ -125,15 +125,15 @@ async def consolidate(memory: OpenMemory, wanted: SummaryRequest, now: datetime,
     async with _locks.of((memory.store.identity, wanted.collection, wanted.user_id, key)):
         there = await _existing(memory, wanted, key)
         fresh = there is not None and there.provenance.task == content
-        if there is not None and fresh and _is_made_as(there, wanted):
-            return Summary(there, _made(there), left_out=left_out)
-        written = await _written(memory, items, wanted, most, owner)
+        if there is not None and fresh and _has_wanted_method(there, wanted):
+            return Summary(there, _method_of(there), left_out=left_out)
+        written = await _write_text(memory, items, wanted, most, owner)
         if there is not None and fresh and written.fell_back is not None:
-            return Summary(there, _made(there), written.fell_back, left_out=left_out)
-        summary = _summary(wanted, key, items, written, content, now)
+            return Summary(there, _method_of(there), written.fell_back, left_out=left_out)
+        summary = _summary_item(wanted, key, items, written, content, now)
         kept = await _keep(memory, wanted, key, there, summary)
-        not_configured = written.made.provider is not None and not _is_configured(memory)
-        return Summary(kept, written.made, written.fell_back, left_out=left_out, not_configured=not_configured)
+        not_configured = written.method.provider is not None and not _is_configured(memory)
+        return Summary(kept, written.method, written.fell_back, left_out=left_out, not_configured=not_configured)
 
 
 async def _sources(memory: OpenMemory, wanted: SummaryRequest) -> AsyncIterator[Item]:
@@ -181,14 +181,14 @@ async def _existing(memory: OpenMemory, wanted: SummaryRequest, key: str) -> Ite
     return None
 
 
-def _made(summary: Item) -> MadeSummary:
+def _method_of(summary: Item) -> SummaryMethod:
     provider, stroke, model = (summary.provenance.author or "").partition("/")
-    return MadeSummary(provider, model) if stroke else MadeSummary()
+    return SummaryMethod(provider, model) if stroke else SummaryMethod()
 
 
-def _is_made_as(there: Item, wanted: SummaryRequest) -> bool:
+def _has_wanted_method(there: Item, wanted: SummaryRequest) -> bool:
     """True if an existing summary was made in the wanted way."""
-    made = _made(there)
+    made = _method_of(there)
     if wanted.without_model:
         return made.provider is None
     return (
@@ -206,29 +206,31 @@ class _SummaryText(NamedTuple):
     """A text, how it was made, and why not by a model."""
 
     text: str
-    made: MadeSummary
+    method: SummaryMethod
     fell_back: str | None = None
 
 
-async def _written(
+async def _write_text(
     memory: OpenMemory, items: list[Item], wanted: SummaryRequest, max_words: int, owner: CallOwner
 ) -> _SummaryText:
     """Raises ModelUnavailable, ModelRefused, BudgetExceeded if a model is required."""
     fell_back = None
     if not wanted.without_model:
         try:
-            chosen = _chosen(memory, wanted)
+            chosen = _model_to_use(memory, wanted)
             if chosen is not None:
                 text, author = await _abstract(chosen, items, wanted, max_words, owner)
                 provider, _, model = author.partition("/")
-                return _SummaryText(text, MadeSummary(provider, model))
+                return _SummaryText(text, SummaryMethod(provider, model))
         except (ModelUnavailable, ModelRefused, BudgetExceeded) as error:
             if wanted.strategy == "abstractive":
                 raise
             fell_back = error.line()
     texts = [item.text for item in items]
     # Texts may consist of full stops only.
-    return _SummaryText(extract(texts, max_words) or bounded(" ".join(texts), max_words), MadeSummary(), fell_back)
+    return _SummaryText(
+        extract(texts, max_words) or limit_words(" ".join(texts), max_words), SummaryMethod(), fell_back
+    )
 
 
 def _is_configured(memory: OpenMemory) -> bool:
@@ -238,7 +240,7 @@ def _is_configured(memory: OpenMemory) -> bool:
     return memory.block.summarize.model is not None
 
 
-def _chosen(memory: OpenMemory, wanted: SummaryRequest) -> ModelClient | None:
+def _model_to_use(memory: OpenMemory, wanted: SummaryRequest) -> ModelClient | None:
     """Return the model to use, or None. Raises ModelUnavailable."""
     model = memory.summarizer
     if not wanted.by_model and (model is None or not _is_configured(memory)):
@@ -278,7 +280,7 @@ async def _abstract(
     return written
 
 
-def _summary(
+def _summary_item(
     wanted: SummaryRequest, key: str, items: list[Item], written: _SummaryText, content: str, now: datetime
 ) -> Item:
     given = (tag for tag in wanted.tags if not is_summary((tag,)))
@@ -292,7 +294,7 @@ def _summary(
         tags=(*given, TAG, key_tag(key)),
         text=written.text,
         source_memory_ids=tuple(item.memory_id for item in items),
-        provenance=Provenance(author=written.made.author(), task=content),
+        provenance=Provenance(author=written.method.author(), task=content),
         subject=wanted.subject,
     )
 
@@ -303,7 +305,9 @@ async def _keep(memory: OpenMemory, wanted: SummaryRequest, key: str, there: Ite
     if there is not None:
         # A person may have added tags: they are preserved.
         tags = (*there.tags, *summary.tags)
-        return await memory.replace(summary.changed(memory_id=there.memory_id, timestamp=there.timestamp, tags=tags))
+        return await memory.replace(
+            summary.with_fields(memory_id=there.memory_id, timestamp=there.timestamp, tags=tags)
+        )
     written = await memory.store.append([summary])
     if written:
         return written[0]

@@ -2,8 +2,8 @@
 
 The result is one paragraph, as in the design's algorithm, with some changes that prevent false statements: sentences
 are split where they end and not at every `.`, `!` and `?`, they keep these marks, and a repeated sentence is left out
-only if its neighbours stay true without it (see `_told`). From the outline's heuristic it takes the length of
-a sentence: 180 characters. A longer one is cut at the end of a word, marked by `…`.
+only if its neighbours stay true without it (see `_sentences_without_overlap`). From the outline's heuristic it takes
+the length of a sentence: 180 characters. A longer one is cut at the end of a word, marked by `…`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CUT: Final = "…"
 
 # `- 5 degrees` may also be a negative number.
 _BULLET: Final = re.compile(r"\A(?:[-*+•‣] |[・●○] ?|#{1,6} )(?!\d)")
-_ENDED: Final = re.compile(r"[.!?…:;。！？｡．؟۔।॥։።፧][\"'”’»)\]*_」』）》〉]*\Z")
+_END_MARK: Final = re.compile(r"[.!?…:;。！？｡．؟۔।॥։።፧][\"'”’»)\]*_」』）》〉]*\Z")
 
 
 def extract(texts: Iterable[str], max_words: int) -> str:
@@ -34,26 +34,26 @@ def extract(texts: Iterable[str], max_words: int) -> str:
     """
     kept: list[str] = []
     room = max_words
-    for sentence in _told(texts):
-        words = _line(sentence).split()
+    for sentence in _sentences_without_overlap(texts):
+        words = _shorten(sentence).split()
         if len(words) > room:
             if not kept:
                 kept.append(" ".join(words[:room]) + CUT)
             break
         kept.append(" ".join(words))
         room -= len(words)
-    return _joined(kept)
+    return _join_sentences(kept)
 
 
-def _told(texts: Iterable[str]) -> Iterator[str]:
+def _sentences_without_overlap(texts: Iterable[str]) -> Iterator[str]:
     """Yield the sentences of all texts, without repeated texts, and without the beginning of a text that repeats the
     end of the previous one, as chunks do. Other repetitions stay: `Is B done? Yes.` may follow `Is A done? Yes.`."""
     said: set[str] = set()
     before: list[str] = []
     for text in texts:
         sentences = list(_sentences(text))
-        again = [_same(sentence) for sentence in sentences]
-        new = _repeated(before, again)
+        again = [_comparison_key(sentence) for sentence in sentences]
+        new = _overlap(before, again)
         if not said.issuperset(again[new:]):
             yield from sentences[new:]
         said.update(again)
@@ -68,12 +68,12 @@ def _sentences(text: str) -> Iterator[str]:
             yield sentence
 
 
-def _same(sentence: str) -> str:
+def _comparison_key(sentence: str) -> str:
     """Return a key that is equal for sentences with the same meaning: a question differs from its answer."""
     return sentence.rstrip(".!")
 
 
-def _repeated(before: list[str], after: list[str]) -> int:
+def _overlap(before: list[str], after: list[str]) -> int:
     """Return how many of the last sentences `before` are at the beginning of `after`."""
     for count in range(min(len(before), len(after), MOST_REPEATED), 0, -1):
         if before[-count:] == after[:count]:
@@ -81,7 +81,7 @@ def _repeated(before: list[str], after: list[str]) -> int:
     return 0
 
 
-def _line(sentence: str) -> str:
+def _shorten(sentence: str) -> str:
     """Return the sentence, cut at the end of the last word that fits, or within a longer word."""
     if len(sentence) <= LONGEST_LINE:
         return sentence
@@ -89,7 +89,7 @@ def _line(sentence: str) -> str:
     return (cut or sentence[: LONGEST_LINE - 1]) + CUT
 
 
-def _joined(sentences: list[str]) -> str:
+def _join_sentences(sentences: list[str]) -> str:
     """Join in one paragraph; a sentence without a mark at its end, such as a list item, gets a full stop."""
     *firsts, last = sentences or [""]
-    return "".join([each + (" " if _ENDED.search(each) else ". ") for each in firsts]) + last
+    return "".join([each + (" " if _END_MARK.search(each) else ". ") for each in firsts]) + last

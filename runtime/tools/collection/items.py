@@ -69,7 +69,7 @@ async def update(
     async with _turns.of(memory_id):
         item, where = await _find_item(context, memory_id)
         try:
-            return _kept_memory(await where.memory.replace(item.changed(**changes)))
+            return _kept_memory(await where.memory.replace(item.with_fields(**changes)))
         except NoSuchItem:
             raise _not_found(memory_id) from None
 

@@ -181,9 +181,9 @@ async def summarize(
             scoreThreshold=score_threshold,
             collection=target.name,
         ),
-        strategy=done.made.strategy,
-        provider=done.made.provider,
-        model=done.made.model,
+        strategy=done.method.strategy,
+        provider=done.method.provider,
+        model=done.method.model,
         notes=[
             *_model_notes(context, done),
             *_limit_notes(done, limit),
@@ -217,7 +217,7 @@ def _limit_notes(done: Summary, limit: int) -> list[str]:
         )
     if done.not_configured:
         notes.append(
-            f"the texts were sent to {done.made.provider} at its default address, because the call requested a "
+            f"the texts were sent to {done.method.provider} at its default address, because the call requested a "
             "language model and none is configured"
         )
     return notes

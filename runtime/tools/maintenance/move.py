@@ -219,7 +219,7 @@ class _Move:
         self._equal.update(item.memory_id for item in new if item.memory_id not in written)
 
     def _target_items(self, items: Sequence[Item]) -> list[Item]:
-        moved = items if self.into == self._agent else [item.changed(agent_id=self.into) for item in items]
+        moved = items if self.into == self._agent else [item.with_fields(agent_id=self.into) for item in items]
         return [redacted_item(item) for item in moved]
 
     async def _digests(self, items: Sequence[Item]) -> dict[str, bytes]:

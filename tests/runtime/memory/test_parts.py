@@ -55,7 +55,7 @@ async def test_a_revision_is_new_when_the_file_is_and_the_same_when_it_is_not(
 
 async def test_parts_opens_no_file(store: MarkdownStore, monkeypatch: pytest.MonkeyPatch) -> None:
     await store.append([item(), fact()])
-    monkeypatch.setattr("runtime.memory.files.folder.Folder.opened", lambda *_: pytest.fail("a file was opened"))
+    monkeypatch.setattr("runtime.memory.files.folder.Folder.open_file", lambda *_: pytest.fail("a file was opened"))
     assert len(await store.parts()) == 2
 
 

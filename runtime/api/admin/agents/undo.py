@@ -21,7 +21,7 @@ from runtime.memory.core.undo import UndoneBlock, undo_blocks
 from runtime.memory.item import run_uri
 from runtime.memory.items.copies import forget_copies_of
 from runtime.memory.items.undo import UndoneItem, foresee_undo, undo_items
-from runtime.memory.items.undone_items import note_taken_back, taken_back
+from runtime.memory.items.undone_items import note_undone, undone_addresses
 from runtime.memory.keyed_lock import KeyedLock
 from runtime.memory.open_memory import OpenMemory
 from runtime.threads.content import ToolOutputPart
@@ -100,7 +100,7 @@ async def _undo_memory(
     gone = {each.item.source_uri for each in done if each.outcome in _CHANGED_OUTCOMES}
     addresses = {address for address in gone if address is not None and address.startswith(run_uri(run.id, ""))}
     if addresses:
-        await note_taken_back(context.database, context.clock, run.id, user_id, addresses)
+        await note_undone(context.database, context.clock, run.id, user_id, addresses)
     return done
 
 
@@ -112,7 +112,7 @@ async def _notes(
     missing = await _stored_addresses(context, run, user_id) - there
     if not missing:
         return []
-    before = missing & await taken_back(context.database, run.id, user_id)
+    before = missing & await undone_addresses(context.database, run.id, user_id)
     notes = []
     if before:
         notes.append(f"{_items_text(before, 'was', 'were')} already taken back")

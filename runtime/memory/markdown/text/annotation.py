@@ -20,7 +20,7 @@ MARK = "<!-- symbi"
 _OPEN = f"{MARK} {{"
 _CLOSE = "} -->"
 GUARD = f"{_OPEN}{_CLOSE}"
-"""An empty annotation. It replaces removed text that kept a comment open (see `opaque`)."""
+"""An empty annotation. It replaces removed text that kept a comment open (see `literal_ranges`)."""
 _UNSAFE = re.compile("[<>\x7f-\x9f\u2028\u2029\ufeff]")  # JSON itself escapes characters below U+0020
 
 
@@ -71,7 +71,7 @@ class Annotation(msgspec.Struct, frozen=True, omit_defaults=True):
         """Return the `twins` of the item with this chunk_hash and annotation."""
         return Twins(chunk_hash, OWNER if self.user is None else self.user, self.subject, self.replaces)
 
-    def saying(self, *, at: datetime | None, text: str | None) -> Annotation:
+    def with_time_and_text(self, *, at: datetime | None, text: str | None) -> Annotation:
         """Return it with this time and this exact text."""
         return msgspec.structs.replace(self, at=at, text=text)
 
@@ -80,14 +80,14 @@ class Annotation(msgspec.Struct, frozen=True, omit_defaults=True):
         if self == NOTHING:
             return ""
         encoded = msgspec.json.encode(self).decode()
-        return f"<!-- symbi {_UNSAFE.sub(_escaped, encoded)} -->"
+        return f"<!-- symbi {_UNSAFE.sub(_escape_match, encoded)} -->"
 
 
 NOTHING = Annotation()
 """The empty annotation."""
 
 
-def _escaped(match: re.Match[str]) -> str:
+def _escape_match(match: re.Match[str]) -> str:
     return f"\\u{ord(match[0]):04x}"
 
 
@@ -108,7 +108,7 @@ def annotation_of(item: Item, *, at: datetime | None, tags: tuple[str, ...]) -> 
     )
 
 
-def take(text: str) -> tuple[str, Annotation]:
+def take_annotation(text: str) -> tuple[str, Annotation]:
     """Return a text without its annotations, and the last one that is not empty. Text that only resembles one stays."""
     found, pieces, at = NOTHING, [], 0
     for start, end, annotation in _comments(text):
@@ -127,9 +127,9 @@ def with_time(line: str, at: datetime) -> str | None:
     start, end, annotation = said[-1]
     inside = start + len(_OPEN)
     dated = f'{line[:inside]}"at":"{rfc3339(at)}",{line[inside:]}'
-    if take(dated)[1] == annotation.saying(at=at, text=annotation.text):
+    if take_annotation(dated)[1] == annotation.with_time_and_text(at=at, text=annotation.text):
         return dated
-    return f"{line[:start]}{annotation.saying(at=at, text=annotation.text).render()}{line[end:]}"
+    return f"{line[:start]}{annotation.with_time_and_text(at=at, text=annotation.text).render()}{line[end:]}"
 
 
 def idempotency_keys(text: str) -> Iterator[str]:
@@ -147,16 +147,16 @@ def _comments(text: str) -> Iterator[tuple[int, int, Annotation]]:
     while (close := text.find(_CLOSE, at)) >= 0:
         end = close + len(_CLOSE)
         start = text.rfind(_OPEN, max(at, text.rfind("\n", at, close) + 1), close + 1)
-        annotation = _read(text[start + len(_OPEN) - 1 : close + 1]) if start >= 0 else None
+        annotation = _decode(text[start + len(_OPEN) - 1 : close + 1]) if start >= 0 else None
         if annotation is not None:
             yield start, end, annotation
         at = end
 
 
-def _read(encoded: str) -> Annotation | None:
+def _decode(encoded: str) -> Annotation | None:
     """Parse a comment; None if it is not a valid annotation (a person may have changed it)."""
     try:
         read = msgspec.json.decode(encoded, type=Annotation)
-        return read if read.at is None else read.saying(at=read.at.astimezone(UTC), text=read.text)
+        return read if read.at is None else read.with_time_and_text(at=read.at.astimezone(UTC), text=read.text)
     except (msgspec.DecodeError, ValueError, OverflowError, RecursionError):
         return None

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from runtime.memory.markdown.text.annotation import GUARD, NOTHING, Annotation, take, with_time
+from runtime.memory.markdown.text.annotation import GUARD, NOTHING, Annotation, take_annotation, with_time
 from runtime.memory.markdown.text.lines import BLANK, body, is_blank, visible
 
 _MARKER = re.compile(r"([-*+])([ \t]+|$)")
@@ -35,12 +35,12 @@ def read(lines: Sequence[str], start: int, stop: int) -> Iterator[Bullet]:
             at += 1
             continue
         end = _end(lines, at, stop)
-        text, annotation = take(_seen(lines[at:end]))
+        text, annotation = take_annotation(_text_of(lines[at:end]))
         text = text.strip(BLANK)
-        if annotation.text is not None and _shown(annotation.text) == text:
+        if annotation.text is not None and _visible_text(annotation.text) == text:
             text = annotation.text
         if text or annotation != NOTHING:
-            yield Bullet(at, end, text, annotation.saying(at=annotation.at, text=None))
+            yield Bullet(at, end, text, annotation.with_time_and_text(at=annotation.at, text=None))
         at = end
 
 
@@ -48,7 +48,9 @@ def write(text: str, annotation: Annotation, newline: str, marker: str = "-", *,
     """Return the lines of a bullet that `read` turns back into this text and annotation. `guarded`: always with an
     annotation."""
     lines = _lines(text, marker)
-    comment = annotation.saying(at=annotation.at, text=text if _shown(text) != text else None).render()
+    comment = annotation.with_time_and_text(
+        at=annotation.at, text=text if _visible_text(text) != text else None
+    ).render()
     comment = comment or (GUARD if guarded else "")
     if comment and len(lines) == 1:
         lines = [f"{lines[0]} {comment}"]
@@ -57,7 +59,7 @@ def write(text: str, annotation: Annotation, newline: str, marker: str = "-", *,
     return [f"{line}{newline}" for line in lines]
 
 
-def dated(lines: Sequence[str], at: datetime, newline: str) -> list[str]:
+def add_time(lines: Sequence[str], at: datetime, newline: str) -> list[str]:
     """Return the lines of a bullet without a time, with this time in its annotation."""
     for number in reversed(range(len(lines))):
         line = with_time(lines[number], at)
@@ -98,18 +100,18 @@ def _end(lines: Sequence[str], start: int, stop: int) -> int:
             if after == stop or lines[after][0] not in " \t":
                 return at
             at = after
-        elif lines[at][0] not in " \t" and (is_blank(lines[at - 1]) or begins_something(lines[at])):
+        elif lines[at][0] not in " \t" and (is_blank(lines[at - 1]) or begins_block(lines[at])):
             return at
         at += 1
     return stop
 
 
-def begins_something(line: str) -> bool:
+def begins_block(line: str) -> bool:
     """True if a line, without its indent, cannot continue a paragraph."""
     return _STRUCTURE.match(line) is not None or is_break(line)
 
 
-def _seen(lines: Sequence[str]) -> str:
+def _text_of(lines: Sequence[str]) -> str:
     """Return the text of the lines of one bullet, annotations included."""
     first = body(lines[0])
     marker = _MARKER.match(first)
@@ -135,6 +137,6 @@ def _lines(text: str, marker: str) -> list[str]:
     return [head, *(f"  {line}" if line else "" for line in rest)]
 
 
-def _shown(text: str) -> str:
+def _visible_text(text: str) -> str:
     """Return the text that its visible lines read back as."""
-    return _seen(_lines(text, "-")).strip(BLANK)
+    return _text_of(_lines(text, "-")).strip(BLANK)

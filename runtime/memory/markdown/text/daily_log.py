@@ -17,11 +17,11 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from runtime.memory.item import Item
-from runtime.memory.markdown.text.annotation import GUARD, MARK, NOTHING, Annotation, annotation_of, take
-from runtime.memory.markdown.text.bullets import begins_something, is_bullet
+from runtime.memory.markdown.text.annotation import GUARD, MARK, NOTHING, Annotation, annotation_of, take_annotation
+from runtime.memory.markdown.text.bullets import begins_block, is_bullet
 from runtime.memory.markdown.text.item_lines import ItemLines
 from runtime.memory.markdown.text.lines import BLANK, body, newline, split, visible
-from runtime.memory.markdown.text.literal_blocks import opaque
+from runtime.memory.markdown.text.literal_blocks import literal_ranges
 
 _ENTRY = re.compile(r"##[ \t]+([0-9]{1,2}):([0-9]{2})(?:[ \t]+(?:[—–-]+(?:[ \t]+|$))?(.*))?$")
 _HEADING = re.compile(r"##([ \t]|$)")
@@ -58,7 +58,7 @@ class DailyLog(ItemLines[LogEntry]):
         self.lines = tuple(lines)
         self.headings = tuple(_headings(self.lines))
         """The lines that begin with `## ` outside of fences and comments: entries and other sections."""
-        self.entries = tuple(_read(day, self.lines, self.headings))
+        self.entries = tuple(_entries(day, self.lines, self.headings))
 
     @classmethod
     def parse(cls, day: date, data: bytes) -> DailyLog:
@@ -69,7 +69,7 @@ class DailyLog(ItemLines[LogEntry]):
     def places(self) -> tuple[LogEntry, ...]:
         return self.entries
 
-    def _with(self, lines: Sequence[str]) -> DailyLog:
+    def _from_lines(self, lines: Sequence[str]) -> DailyLog:
         return DailyLog(self.day, lines)
 
     @property
@@ -84,7 +84,7 @@ class DailyLog(ItemLines[LogEntry]):
         """Return the log with another text in this entry; its time, its annotation and the lines after it stay. Raises
         Inseparable."""
         number = self.entries.index(entry)
-        wanted = self._said()
+        wanted = self._contents()
         wanted[number] = wanted[number]._replace(text=text)
         blank = self._blank_lines_after(entry)
 
@@ -94,9 +94,9 @@ class DailyLog(ItemLines[LogEntry]):
                 written[-1] = written[-1].rstrip("\r\n")
             return [*written, *blank]
 
-        return self._with_instead([entry], lines, wanted)
+        return self._with_new_lines([entry], lines, wanted)
 
-    def _said(self) -> list[_ParsedEntry]:
+    def _contents(self) -> list[_ParsedEntry]:
         return [_ParsedEntry(entry.at, entry.text, entry.annotation) for entry in self.entries]
 
     def _blank_lines_after(self, entry: LogEntry) -> tuple[str, ...]:
@@ -131,8 +131,8 @@ def closing_of(tail: bytes, end: str = "\n") -> bytes:
 def _write(at: datetime, text: str, note: Annotation, end: str, *, guarded: bool = False) -> list[str]:
     whole_minute = at.second == 0 and at.microsecond == 0
     lines = _lines(at, text)
-    shown = _shown(lines)
-    said = note.saying(at=None if whole_minute else at, text=None if shown == text else text).render()
+    shown = _visible_text(lines)
+    said = note.with_time_and_text(at=None if whole_minute else at, text=None if shown == text else text).render()
     said = said or (GUARD if guarded else "")
     return [f"{line}{end}" for line in ([*lines, said] if said else lines)]
 
@@ -144,16 +144,16 @@ def _lines(at: datetime, text: str) -> list[str]:
     title = visible(first)[0]
     under = visible(rest) if rest else []
     head = f"## {at.hour:02}:{at.minute:02}" + (f" — {title}" if title else "")
-    return [head, *(_harmless(line) for line in under if line or len(under) > 1)]
+    return [head, *(_escape_line(line) for line in under if line or len(under) > 1)]
 
 
-def _harmless(line: str) -> str:
+def _escape_line(line: str) -> str:
     if _HEADING.match(line):
         return f"\\{line}"
     return f" {line}" if _FENCE.match(line) else line
 
 
-def _shown(lines: Sequence[str]) -> str:
+def _visible_text(lines: Sequence[str]) -> str:
     """Return the text that the visible lines read back as."""
     head = _ENTRY.match(lines[0])
     assert head is not None
@@ -164,14 +164,14 @@ def _shown(lines: Sequence[str]) -> str:
 
 def _headings(lines: Sequence[str]) -> Iterator[int]:
     at = 0
-    for start, stop in [*opaque(lines, marks_end_fences=True), (len(lines), 0)]:
+    for start, stop in [*literal_ranges(lines, marks_end_fences=True), (len(lines), 0)]:
         for number in range(at, start):
             if lines[number].startswith("##") and _HEADING.match(body(lines[number])):
                 yield number
         at = stop
 
 
-def _read(day: date, lines: Sequence[str], headings: Sequence[int]) -> Iterator[LogEntry]:
+def _entries(day: date, lines: Sequence[str], headings: Sequence[int]) -> Iterator[LogEntry]:
     for start, end in pairwise([*headings, len(lines)]):
         head = _ENTRY.match(body(lines[start]))
         if head is not None and int(head[1]) < 24 and int(head[2]) < 60:
@@ -180,22 +180,22 @@ def _read(day: date, lines: Sequence[str], headings: Sequence[int]) -> Iterator[
 
 
 def _entry(start: int, end: int, at: datetime, lines: list[str]) -> LogEntry:
-    whole, note = take("\n".join(lines))
+    whole, note = take_annotation("\n".join(lines))
     with_bullets = whole
     if any(MARK in line and not line.startswith(MARK) for line in lines[1:]):
-        with_bullets, note = _told_apart(lines)
-    shown = _shown([line.rstrip(BLANK) for line in whole.split("\n")])
-    exact = note.text is not None and _shown(_lines(at, note.text)) == shown
+        with_bullets, note = _split_annotations(lines)
+    shown = _visible_text([line.rstrip(BLANK) for line in whole.split("\n")])
+    exact = note.text is not None and _visible_text(_lines(at, note.text)) == shown
     text = note.text if exact and note.text is not None else shown
     if note.at is not None and note.at.replace(second=0, microsecond=0) == at:
         at = note.at
     bullets = None if exact else shown
     if bullets is not None and with_bullets is not whole:
-        bullets = _shown([line.rstrip(BLANK) for line in with_bullets.split("\n")])
-    return LogEntry(start, end, at, text, note.saying(at=None, text=None), bullets)
+        bullets = _visible_text([line.rstrip(BLANK) for line in with_bullets.split("\n")])
+    return LogEntry(start, end, at, text, note.with_time_and_text(at=None, text=None), bullets)
 
 
-def _told_apart(lines: Sequence[str]) -> tuple[str, Annotation]:
+def _split_annotations(lines: Sequence[str]) -> tuple[str, Annotation]:
     """Return the lines of an entry without its own annotation but with those of its bullets, and its own. An annotation
     after a bullet or indented below it is the bullet's."""
     found, kept, within = NOTHING, list[str](), False
@@ -204,8 +204,8 @@ def _told_apart(lines: Sequence[str]) -> tuple[str, Annotation]:
         if is_bullet(edge):
             within = True
         elif edge and edge == line:
-            within = within and bool(kept[-1].strip(BLANK)) and not begins_something(line)
-        text, note = take(line)
+            within = within and bool(kept[-1].strip(BLANK)) and not begins_block(line)
+        text, note = take_annotation(line)
         kept.append(line if within else text)
         found = found if within or note == NOTHING else note
     return "\n".join(kept), found

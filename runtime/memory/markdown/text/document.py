@@ -17,7 +17,7 @@ from runtime.memory.markdown.text.annotation import Annotation, annotation_of
 from runtime.memory.markdown.text.bullets import Bullet
 from runtime.memory.markdown.text.item_lines import ItemLines
 from runtime.memory.markdown.text.lines import BLANK, body, is_blank, newline, split
-from runtime.memory.markdown.text.literal_blocks import opaque
+from runtime.memory.markdown.text.literal_blocks import literal_ranges
 
 _TITLE = "# Agent Memory:"
 _UPDATED = "Updated:"
@@ -77,9 +77,9 @@ class MarkdownDocument(ItemLines[Bullet]):
 
     def __init__(self, lines: Sequence[str]) -> None:
         self.lines = tuple(lines)
-        self.opaque = opaque(self.lines)
-        self.headings = tuple(_headings(self.lines, self.opaque))
-        self.items = tuple(self._read())
+        self.literal_ranges = literal_ranges(self.lines)
+        self.headings = tuple(_headings(self.lines, self.literal_ranges))
+        self.items = tuple(self._read_items())
 
     @classmethod
     def parse(cls, data: bytes) -> MarkdownDocument:
@@ -90,7 +90,7 @@ class MarkdownDocument(ItemLines[Bullet]):
     def places(self) -> list[Bullet]:
         return [bullet for _, bullet in self.items]
 
-    def _with(self, lines: Sequence[str]) -> MarkdownDocument:
+    def _from_lines(self, lines: Sequence[str]) -> MarkdownDocument:
         return MarkdownDocument(lines)
 
     @property
@@ -119,7 +119,7 @@ class MarkdownDocument(ItemLines[Bullet]):
         Raises Inseparable."""
         number = self.places.index(bullet)
         note = bullet.annotation if annotation is None else annotation
-        wanted = self._said()
+        wanted = self._contents()
         wanted[number] = wanted[number]._replace(text=text, annotation=note)
         marker, end = bullets.marker_of(self.lines[bullet.start]), newline(self.lines)
 
@@ -129,25 +129,27 @@ class MarkdownDocument(ItemLines[Bullet]):
                 written[-1] = written[-1].rstrip("\r\n")
             return written
 
-        return self._with_instead([bullet], lines, wanted)
+        return self._with_new_lines([bullet], lines, wanted)
 
-    def _said(self) -> list[_ParsedItem]:
+    def _contents(self) -> list[_ParsedItem]:
         return [_ParsedItem(section.name, bullet.text, bullet.annotation) for section, bullet in self.items]
 
-    def dated(self, otherwise: datetime) -> MarkdownDocument:
+    def with_item_times(self, otherwise: datetime) -> MarkdownDocument:
         """Return the document with an explicit time for every bullet without one: that of the header, or else
         `otherwise`. So they keep it when the header changes."""
         at, lines = self.updated_at or otherwise, list(self.lines)
         for _, bullet in reversed(self.items):
             if bullet.annotation.at is None:
-                lines[bullet.start : bullet.end] = bullets.dated(lines[bullet.start : bullet.end], at, newline(lines))
+                lines[bullet.start : bullet.end] = bullets.add_time(
+                    lines[bullet.start : bullet.end], at, newline(lines)
+                )
         return MarkdownDocument(lines)
 
-    def stamped(self, agent_id: str, time: datetime, otherwise: datetime) -> MarkdownDocument:
+    def with_updated_time(self, agent_id: str, time: datetime, otherwise: datetime) -> MarkdownDocument:
         """Return the document with this time in its header; an empty document gets a header, one whose header a person
-        removed does not. Bullets keep their times (see `dated`)."""
+        removed does not. Bullets keep their times (see `with_item_times`)."""
         stamp = f"{_UPDATED} {rfc3339(time.replace(microsecond=0))}"
-        document = self.dated(otherwise)
+        document = self.with_item_times(otherwise)
         at, lines = document._updated_line(), list(document.lines)
         title = next((number for number, line in enumerate(lines) if not is_blank(line)), None)
         end = newline(lines)
@@ -169,7 +171,7 @@ class MarkdownDocument(ItemLines[Bullet]):
                 return below
         return None
 
-    def _read(self) -> Iterable[tuple[MarkdownSection, Bullet]]:
+    def _read_items(self) -> Iterable[tuple[MarkdownSection, Bullet]]:
         section = None
         for number, heading in enumerate(self.headings):
             section = heading.section if heading.level <= 2 else section
@@ -183,7 +185,7 @@ class MarkdownDocument(ItemLines[Bullet]):
 
     def _bullets_below(self, number: int) -> Iterable[Bullet]:
         at, last = self.headings[number].line + 1, self._stop(number)
-        for start, stop in self.opaque[bisect_left(self.opaque, (at, 0)) :]:
+        for start, stop in self.literal_ranges[bisect_left(self.literal_ranges, (at, 0)) :]:
             if start >= last:
                 break
             yield from bullets.read(self.lines, at, start)

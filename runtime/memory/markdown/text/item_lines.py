@@ -47,27 +47,27 @@ class ItemLines(ABC, Generic[P]):
         """Return where its items are, in order."""
 
     @abstractmethod
-    def _said(self) -> list[Any]:
+    def _contents(self) -> list[Any]:
         """Return the parsed form of each item, by which a change is verified."""
 
     @abstractmethod
-    def _with(self, lines: Sequence[str]) -> Self:
+    def _from_lines(self, lines: Sequence[str]) -> Self:
         """Return the same text with other lines."""
 
     def without(self, *gone: P) -> Self:
         """Return the text without the lines of these items. Raises Inseparable."""
         starts = {place.start for place in gone}
-        wanted = [said for said, place in zip(self._said(), self.places, strict=True) if place.start not in starts]
+        wanted = [item for item, place in zip(self._contents(), self.places, strict=True) if place.start not in starts]
         guard = f"{GUARD}{newline(self.lines)}"
-        return self._with_instead(gone, lambda *, guarded: [guard] if guarded else [], wanted)
+        return self._with_new_lines(gone, lambda *, guarded: [guard] if guarded else [], wanted)
 
-    def _with_instead(self, gone: Sequence[P], lines: NewLines, wanted: list[Any]) -> Self:
+    def _with_new_lines(self, gone: Sequence[P], lines: NewLines, wanted: list[Any]) -> Self:
         """Return the text with the lines of each item replaced, guarded where needed, and verify the result."""
         for guarded in (False, True):
             changed = list(self.lines)
             for place in sorted(gone, reverse=True, key=lambda place: place.start):
                 changed[place.start : place.end] = lines(guarded=guarded)
-            text = self._with(changed)
-            if text._said() == wanted:
+            text = self._from_lines(changed)
+            if text._contents() == wanted:
                 return text
         raise Inseparable(gone[0].start + 1)

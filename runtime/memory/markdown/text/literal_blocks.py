@@ -20,7 +20,7 @@ class Inseparable(ValueError):  # noqa: N818 - it says what is in the way
         self.line = line
 
 
-def opaque(lines: Sequence[str], *, marks_end_fences: bool = False) -> list[tuple[int, int]]:
+def literal_ranges(lines: Sequence[str], *, marks_end_fences: bool = False) -> list[tuple[int, int]]:
     """Return the blocks as line ranges.
 
     An unclosed block is plain text, or else a person's mistake would hide everything below it. A fence is closed at the

@@ -24,7 +24,7 @@ from runtime.memory.store_types import Scan
 NAME = "index.json"
 TABLES = ("by_tag", "by_type", "by_session")
 
-_Known = Mapping[str, tuple[str, ...]]
+_RecordKeys = Mapping[str, tuple[str, ...]]
 """The keys of one record in each table of an index."""
 
 
@@ -33,7 +33,7 @@ class FolderIndex:
 
     def __init__(self, agent_id: str) -> None:
         self._agent_id = agent_id
-        self._new: dict[str, _Known] = {}
+        self._new: dict[str, _RecordKeys] = {}
         self._forget()
 
     def _forget(self) -> None:
@@ -49,7 +49,7 @@ class FolderIndex:
 
     def add(self, name: str, item: Item) -> None:
         """Add a written record."""
-        self._new[name] = _known(item)
+        self._new[name] = _keys_of(item)
 
     def write(self, folder: Folder, name_index: RecordNameIndex, now: datetime) -> None:
         """Write the file for the current records. Those known neither from the file nor by `add` are read."""
@@ -57,9 +57,9 @@ class FolderIndex:
         if not self._loaded or self._names - names:
             self._load(folder, name_index)
         for name in sorted(names - self._names | self._damaged & names):
-            known = self._new.get(name) or self._read(folder, name_index, name)
+            known = self._new.get(name) or self._read_keys(folder, name_index, name)
             if known is not None:
-                self._enter(name, known)
+                self._add_keys(name, known)
         self._names = names
         data = json.dumps(self._json(name_index, now), indent=1, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
         folder.write(NAME, data)
@@ -77,16 +77,16 @@ class FolderIndex:
         for name, table in self._tables.items():
             table.update({key: dict.fromkeys(ids) for key, ids in found[name].items()})
 
-    def _read(self, folder: Folder, name_index: RecordNameIndex, name: str) -> _Known | None:
+    def _read_keys(self, folder: Folder, name_index: RecordNameIndex, name: str) -> _RecordKeys | None:
         try:
             item = decode(name, self._agent_id, folder.read(name)).item
         except (DamagedRecord, StoreError) as error:
             name_index.report(folder, name, error.line() if isinstance(error, StoreError) else str(error))
             self._damaged.add(name)
             return None
-        return _known(item)
+        return _keys_of(item)
 
-    def _enter(self, name: str, known: _Known) -> None:
+    def _add_keys(self, name: str, known: _RecordKeys) -> None:
         self._damaged.discard(name)
         memory_id = name[16:-5]
         for table, keys in known.items():
@@ -132,7 +132,7 @@ def is_current(folder: Folder, name_index: RecordNameIndex) -> bool:
     return current
 
 
-def named_by(index: Mapping[str, Any], wanted: Scan) -> set[str] | None:
+def wanted_ids(index: Mapping[str, Any], wanted: Scan) -> set[str] | None:
     """Return the ids of the wanted records according to a current index, and of those that it could not read; None if
     the index cannot answer."""
     sets: list[set[str]] = [set(index["by_tag"].get(tag, ())) for tag in wanted.tags]
@@ -146,7 +146,7 @@ def named_by(index: Mapping[str, Any], wanted: Scan) -> set[str] | None:
     return set.intersection(*sets) | {name[16:-5] for name in index.get("damaged", ())}
 
 
-def _known(item: Item) -> _Known:
+def _keys_of(item: Item) -> _RecordKeys:
     session = item.provenance.session_id
     return {"by_tag": item.tags, "by_type": (type_of(item),), "by_session": () if session is None else (session,)}
 

@@ -70,7 +70,7 @@ class RecordNameIndex:
     def refresh(self, folder: Folder, *, again: bool = False) -> None:
         """List the folder if it changed; always if `again`."""
         with self.lock:
-            seen, now = _looks(folder), time.time_ns()
+            seen, now = _folder_state(folder), time.time_ns()
             if seen != self._seen or again or (self._unsure and now - seen[1] > _SURE):
                 found = {name for name in folder.names() if read_name(name) is not None}
                 for name in self.sizes.keys() - found:
@@ -82,7 +82,7 @@ class RecordNameIndex:
                 self._seen = seen if now - seen[1] > _SETTLED else None
                 self._unsure = False
             for name in list(self.damaged):
-                self._look_again(folder, name)
+                self._recheck(folder, name)
 
     def report(self, folder: Folder, name: str, why: str) -> bool:
         """Note that a record could not be read; True if that is new. It is checked again when the file changes."""
@@ -95,18 +95,18 @@ class RecordNameIndex:
             self._damaged_at[name] = status.st_size, status.st_mtime_ns
             return new
 
-    def _look_again(self, folder: Folder, name: str) -> None:
+    def _recheck(self, folder: Folder, name: str) -> None:
         """Accept a damaged record that was repaired in place; the revision of its day changes."""
         status = folder.status(name)
         if status is not None and (status.st_size, status.st_mtime_ns) != self._damaged_at[name]:
             del self.damaged[name]
             self.put(name, status.st_size, f"{status.st_mtime_ns}")
 
-    def saw(self, folder: Folder) -> None:
+    def note_written(self, folder: Folder) -> None:
         """Note that all written records are known; called before the folder's lock is released. Another process may
         have written at the same moment, so the folder is listed once more a second later."""
         with self.lock:
-            self._seen, self._unsure = _looks(folder), True
+            self._seen, self._unsure = _folder_state(folder), True
 
     def clear(self) -> None:
         """Forget everything: the folder is gone."""
@@ -153,11 +153,11 @@ def part_of(agent_id: str, day: date, revision: str) -> Part:
 
 def _read_stamp(folder: Folder) -> bytes:
     """Return the stamp of the last writer."""
-    with folder.opened(lock.NAME) as descriptor:
+    with folder.open_file(lock.NAME) as descriptor:
         return b"" if descriptor is None else os.pread(descriptor, STAMP, 0)
 
 
-def _looks(folder: Folder) -> tuple[int, int, bytes]:
+def _folder_state(folder: Folder) -> tuple[int, int, bytes]:
     stamp = _read_stamp(folder)
     status = os.fstat(folder.descriptor)
     return status.st_ino, status.st_mtime_ns, stamp

@@ -23,7 +23,7 @@ def recover(folder: Folder, agent_id: str, name_index: RecordNameIndex) -> None:
 
 
 def _finish_evidence(proofs: Folder, name_index: RecordNameIndex) -> None:
-    left = proofs.staged()
+    left = proofs.staged_files()
     for partial, name in left.items():
         if evidence.local_id(name) in name_index.ids:
             proofs.publish(partial, name)

@@ -23,7 +23,7 @@ def check(memory: Memory) -> None:
     check_options(row.options, remote.options, f"the memory {memory.name} gives the remote {remote.name}")
 
 
-def opened(choice: Variant | None, clock: Clock) -> tuple[Remote | None, str | None]:
+def open_remote(choice: Variant | None, clock: Clock) -> tuple[Remote | None, str | None]:
     """Return the remote, or why it cannot be used."""
     if choice is None:
         return None, None
@@ -33,12 +33,12 @@ def opened(choice: Variant | None, clock: Clock) -> tuple[Remote | None, str | N
         return None, f"nothing is sent to {choice.name}: {off}"
 
 
-def same(one: Variant | None, other: Variant | None) -> bool:
+def is_same(one: Variant | None, other: Variant | None) -> bool:
     """True if both are the same remote with equal options, secrets included."""
-    return _revealed(one) == _revealed(other)
+    return _revealed_options(one) == _revealed_options(other)
 
 
-def _revealed(choice: Variant | None) -> object:
+def _revealed_options(choice: Variant | None) -> object:
     if choice is None:
         return None
     return choice.name, {

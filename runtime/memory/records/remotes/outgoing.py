@@ -19,7 +19,7 @@ _HASHES = frozenset({"id", "checksum", "chunk_hash"})
 
 def hold(reader: RecordReader, held: contextlib.ExitStack, agent_id: str) -> None:
     """Keep other processes from sending this agent's records until `held` is closed. Raises StoreBusy."""
-    folder = held.enter_context(reader.opened(agent_id))
+    folder = held.enter_context(reader.open_folder(agent_id))
     waiting = folder.child(outbox.FOLDER) if folder is not None else None
     if waiting is not None:
         try:
@@ -30,7 +30,7 @@ def hold(reader: RecordReader, held: contextlib.ExitStack, agent_id: str) -> Non
 
 def read_outgoing(reader: RecordReader, note: outbox.Note) -> OutgoingRecord | None:
     """Return the record of a note; None if the note is gone."""
-    with reader.opened(note.agent_id) as folder, contextlib.ExitStack() as held:
+    with reader.open_folder(note.agent_id) as folder, contextlib.ExitStack() as held:
         waiting = folder.child(outbox.FOLDER) if folder is not None else None
         if folder is None or waiting is None or held.enter_context(waiting).status(note.file) is None:
             return None
@@ -39,18 +39,18 @@ def read_outgoing(reader: RecordReader, note: outbox.Note) -> OutgoingRecord | N
         except DamagedRecord as error:
             return OutgoingRecord(None, str(error))
     sent = fields.get("remote_store_attempted") is True and fields.get("remote_store_error") is None
-    return OutgoingRecord(None if sent else redacted(fields))
+    return OutgoingRecord(None if sent else redact_fields(fields))
 
 
-def redacted(fields: Mapping[str, Any]) -> dict[str, Any]:
+def redact_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return a record without any secret that is known now, whenever it was written. Fields that are only hashes
     stay."""
-    return {key: value if key in _HASHES else _redacted(value) for key, value in fields.items()}
+    return {key: value if key in _HASHES else _redact_value(value) for key, value in fields.items()}
 
 
-def _redacted(value: Any) -> Any:
+def _redact_value(value: Any) -> Any:
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, list):
-        return [_redacted(each) for each in value]
-    return {key: _redacted(each) for key, each in value.items()} if isinstance(value, dict) else value
+        return [_redact_value(each) for each in value]
+    return {key: _redact_value(each) for key, each in value.items()} if isinstance(value, dict) else value

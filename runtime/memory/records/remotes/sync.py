@@ -88,7 +88,7 @@ class RemoteSync:
     def use(self, remote: Remote | None) -> None:
         """Send to this remote from now on, or to none."""
         self.remote, self.fault, self.stopped = remote, None, False
-        self._go(at_once=bool(self._queue))
+        self._start_task(at_once=bool(self._queue))
 
     def add(self, notes: Sequence[Note], *, left: bool = False) -> None:
         """Queue records to be sent, now or when there is a remote. `left`: by an earlier process."""
@@ -98,17 +98,17 @@ class RemoteSync:
                 heappush(self._queue, note)
                 if not left:
                     self._new.add(note)
-        self._go(at_once=bool(notes) and not left)
+        self._start_task(at_once=bool(notes) and not left)
 
     async def settle(self, seconds: float) -> None:
         """Wait until all are sent or one cannot be, at most this many seconds."""
-        self._go(at_once=True)
-        await self._settled(self._known, seconds)
+        self._start_task(at_once=True)
+        await self._wait_until_tried(self._known, seconds)
 
     async def close(self, seconds: float) -> None:
         """Send untried records of this process, finish the current one, and stop: at most this many seconds each. The
         rest is sent after the store is opened next time."""
-        await self._settled(self._new, seconds)
+        await self._wait_until_tried(self._new, seconds)
         self._closing = True
         task, self._task = self._task, None
         if task is not None:
@@ -117,22 +117,22 @@ class RemoteSync:
             task.cancel()
             await asyncio.wait([task])
 
-    async def _settled(self, notes: Collection[Note], seconds: float) -> None:
+    async def _wait_until_tried(self, notes: Collection[Note], seconds: float) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while notes and self.remote is not None and self.fault is None and self._task is not None:
                     self._tried.clear()
                     await self._tried.wait()
 
-    def _go(self, *, at_once: bool) -> None:
+    def _start_task(self, *, at_once: bool) -> None:
         self._wake.set()
         if at_once:
             self._begin.set()
         if self._task is None and self._queue and self.remote is not None and not self._over:
             self._task = asyncio.create_task(self._run(), name=f"sending records of {self._name}")
-            self._task.add_done_callback(self._ended)
+            self._task.add_done_callback(self._on_task_end)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _on_task_end(self, task: asyncio.Task[None]) -> None:
         if self._task is task:
             self._task = None
         self._tried.set()
@@ -140,11 +140,11 @@ class RemoteSync:
             self.fault, self.stopped = f"sending ended: {task.exception()!r}", True
             _log.error("memory_sending_ended", store=self._name, error=str(task.exception()))
         elif not task.cancelled():
-            self._go(at_once=False)
+            self._start_task(at_once=False)
 
     async def _run(self) -> None:
         pause = FIRST_PAUSE
-        await self._rest(PATIENCE, self._begin)
+        await self._pause(PATIENCE, self._begin)
         while self._queue and self.remote is not None and not self._over:
             self._wake.clear()
             self._trying = True
@@ -156,10 +156,10 @@ class RemoteSync:
             if wait is None:
                 pause = FIRST_PAUSE
             elif not self._over:
-                await self._rest(max(wait, pause))
+                await self._pause(max(wait, pause))
                 pause = min(pause * 2, LONGEST_PAUSE)
 
-    async def _rest(self, seconds: float, enough: asyncio.Event | None = None) -> None:
+    async def _pause(self, seconds: float, enough: asyncio.Event | None = None) -> None:
         """Wait, until the remote is changed or `enough` is set."""
         before, until = self.remote, self._clock.monotonic() + seconds
         while self.remote is before and not (enough is not None and enough.is_set()):
@@ -177,24 +177,24 @@ class RemoteSync:
         except FsyncFailed:
             raise
         except StoreError as error:
-            self._failed(note, error.line())
+            self._note_failure(note, error.line())
             return FIRST_PAUSE
 
     async def _handle(self, note: Note, remote: Remote) -> float | None:
         if note in self._unmarked:
             await self._mark(self._unmarked[note])
             del self._unmarked[note]
-            self._done(note)
+            self._finish(note)
             return None
         outgoing = await self._read(note)
         if outgoing is None:
-            self._done(note)
+            self._finish(note)
             return None
         if outgoing.fields is not None:
             return await self._send(note, outgoing.fields, remote)
         error = None if outgoing.damaged is None else f"it is damaged and was not sent: {outgoing.damaged}"
         await self._mark(Mark(note, sent=error is None, error=error, done=True, facts={}))
-        self._done(note)
+        self._finish(note)
         return None
 
     async def _send(self, note: Note, fields: dict[str, Any], remote: Remote) -> float | None:
@@ -209,9 +209,9 @@ class RemoteSync:
             await self._mark(Mark(note, sent=False, error=error, done=done, facts=facts))
             if done:
                 _log.warning("memory_record_not_sent", record=note.record, reason=error)
-                self._done(note)
+                self._finish(note)
                 return None
-            self._failed(note, error)
+            self._note_failure(note, error)
             # Only with the present options: they may have changed during the attempt.
             self.stopped = failure.outlook == "changed" and self.remote is remote
             return failure.retry_after or 0.0
@@ -219,15 +219,15 @@ class RemoteSync:
         self._unmarked[note] = sent
         await self._mark(sent)
         del self._unmarked[note]
-        self._done(note)
+        self._finish(note)
         return None
 
-    def _failed(self, note: Note, error: str) -> None:
+    def _note_failure(self, note: Note, error: str) -> None:
         if self.fault != error:
             _log.warning("memory_record_not_sent_yet", record=note.record, reason=error)
         self.fault = error
 
-    def _done(self, note: Note) -> None:
+    def _finish(self, note: Note) -> None:
         self.fault = None
         self._known.discard(note)
         self._new.discard(note)

@@ -50,7 +50,7 @@ async def test_a_search_finds_what_another_daemon_has_just_written(both: list[Op
     assert here.store.identity == there.store.identity
     (kept,) = (await here.upsert([fact("The staging server is walnut")])).inserted
     assert texts(await ask(there, "walnut")) == [kept.text]
-    await there.replace(kept.changed(text="The staging server is hazel", chunk_hash=""))
+    await there.replace(kept.with_fields(text="The staging server is hazel", chunk_hash=""))
     assert texts(await ask(here, "hazel")) == ["The staging server is hazel"]
     assert (await here.find(kept.memory_id, "owner")) is not None
     assert (await here.find(kept.memory_id, "bob")) is None
@@ -93,7 +93,7 @@ async def test_notes_of_two_projects_are_no_neighbours(database: Database, tmp_p
     memory = await opened(database, tmp_path)
     for project, agent in (("q", "reviewer"), ("p", "other")):
         about = [item("We talked about walnut", project_id="p"), item("Lunch was good", project_id=project)]
-        await memory.store.append([one.changed(agent_id=agent) for one in about])
+        await memory.store.append([one.with_fields(agent_id=agent) for one in about])
     found = {}
     for agent in ("reviewer", "other"):
         question = Question(text="walnut", now=WHEN, wanted=EntryFilter(agent=agent), vector_weight=0, keyword_weight=1)

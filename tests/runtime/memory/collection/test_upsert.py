@@ -27,7 +27,7 @@ async def test_what_is_there_as_it_is_given_is_skipped(store: CollectionStore) -
     first = await store.upsert([one, fact("Two"), one, fact("  Two ")])
     assert [each.text for each in first.inserted] == ["One", "Two"]
     assert (first.updated, first.skipped) == ((), 2)
-    again = await store.upsert([one.changed(timestamp=WHEN + timedelta(days=1)), fact("Two"), fact("Three")])
+    again = await store.upsert([one.with_fields(timestamp=WHEN + timedelta(days=1)), fact("Two"), fact("Three")])
     assert [each.text for each in again.inserted] == ["Three"]
     assert (again.updated, again.skipped) == ((), 2)
     assert len(await everything(store)) == 3
@@ -39,7 +39,9 @@ async def test_what_is_said_of_a_chunk_is_changed_in_its_place(store: Collection
         "One", "procedural", tags=("b",), timestamp=WHEN + timedelta(days=1), provenance=Provenance(author="ada")
     )
     done = await store.upsert([given])
-    expected = kept.changed(memory_type="procedural", tags=("b",), source_uri=None, provenance=Provenance(author="ada"))
+    expected = kept.with_fields(
+        memory_type="procedural", tags=("b",), source_uri=None, provenance=Provenance(author="ada")
+    )
     assert done == ((), (expected,), 0)
     assert await everything(store) == [expected]
 
@@ -73,7 +75,7 @@ async def test_who_wrote_a_text_stays_when_a_run_changes_what_is_said_of_it(stor
 
 async def test_another_user_project_or_collection_has_a_chunk_of_its_own(store: CollectionStore) -> None:
     one = fact("One")
-    others = [one.changed(user_id="bob"), one.changed(project_id="p"), one.changed(agent_id="papers")]
+    others = [one.with_fields(user_id="bob"), one.with_fields(project_id="p"), one.with_fields(agent_id="papers")]
     assert len((await store.upsert([one, *others])).inserted) == 4
     assert (await store.upsert([one, *others])).skipped == 4
 
@@ -89,7 +91,7 @@ async def test_a_push_at_the_same_time_as_another_keeps_nothing_twice(store: Col
 async def test_no_secret_is_kept_by_an_upsert_or_a_replacement(store: CollectionStore) -> None:
     done = await store.upsert([fact(f"The token is {SECRET}", tags=(SECRET,), source_uri=f"https://u:{SECRET}@h/")])
     await store.replace(
-        done.inserted[0].changed(text=f"Now {SECRET}", chunk_hash="", provenance=Provenance(task=SECRET))
+        done.inserted[0].with_fields(text=f"Now {SECRET}", chunk_hash="", provenance=Provenance(task=SECRET))
     )
     assert SECRET not in repr(await everything(store))
     assert "[REDACTED:github_token]" in repr(await everything(store))
@@ -101,7 +103,11 @@ async def test_a_replaced_item_is_what_was_given_in_its_place(store: CollectionS
     assert await store.replace(new) == new
     assert {each.memory_id: each for each in await everything(store)} == {kept.memory_id: new, beside.memory_id: beside}
     assert [count[1:4] for count in await store.counts()] == [(1, 1, 0)]
-    for stranger in (new.changed(memory_id="none"), new.changed(user_id="bob"), new.changed(agent_id="papers")):
+    for stranger in (
+        new.with_fields(memory_id="none"),
+        new.with_fields(user_id="bob"),
+        new.with_fields(agent_id="papers"),
+    ):
         with pytest.raises(NoSuchItem):
             await store.replace(stranger)
 
@@ -118,10 +124,10 @@ async def test_an_edit_keeps_the_id(store: CollectionStore) -> None:
 async def test_an_id_that_is_brought_along_is_kept_where_it_is_free(store: CollectionStore) -> None:
     brought = fact("One", memory_id="01a20381-9378-7054-8f6d-23dd5fdc8652")
     assert await store.append([brought]) == (brought,)
-    assert await store.append([brought, brought.changed(memory_type="episodic")]) == ()
-    (other,) = await store.append([brought.changed(text="Two", chunk_hash="")])
+    assert await store.append([brought, brought.with_fields(memory_type="episodic")]) == ()
+    (other,) = await store.append([brought.with_fields(text="Two", chunk_hash="")])
     assert other.memory_id != brought.memory_id
-    (bobs,) = await store.append([brought.changed(user_id="bob")])
+    (bobs,) = await store.append([brought.with_fields(user_id="bob")])
     assert bobs.memory_id not in {brought.memory_id, other.memory_id}
     (strange,) = await store.append([fact("Three", memory_id="../up")])
     assert strange.memory_id not in {"../up", ""}

@@ -40,7 +40,7 @@ async def memory(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
 async def written(memory: OpenMemory, one: Item, run: str | None = "run", key: str = "1") -> Item:
     """Append an item as a call of a run does; None: as a person does."""
     if run is not None:
-        one = one.changed(provenance=Provenance(run_id=run, said_by="agent"), source_uri=run_uri(run, key))
+        one = one.with_fields(provenance=Provenance(run_id=run, said_by="agent"), source_uri=run_uri(run, key))
     (found,) = await memory.store.append([one])
     return found
 

@@ -6,7 +6,7 @@ import asyncio
 
 from runtime.database.connection import Database
 from runtime.memory.item import run_uri
-from runtime.memory.items.undone_items import note_taken_back, taken_back
+from runtime.memory.items.undone_items import note_undone, undone_addresses
 from runtime.threads.run_log import RunLog
 from tests.clocks import ManualClock
 from tests.runtime.threads.thread_runs import begin
@@ -14,11 +14,11 @@ from tests.runtime.threads.thread_runs import begin
 
 async def test_what_was_taken_back_is_known_for_its_run_and_user_alone(database: Database, clock: ManualClock) -> None:
     first, second = (run_uri("run", key) for key in ("one", "two"))
-    assert await taken_back(database, "run", "owner") == set()
-    await asyncio.gather(*(note_taken_back(database, clock, "run", "owner", {each}) for each in (first, second)))
-    assert await taken_back(database, "run", "owner") == {first, second}
-    assert await taken_back(database, "another", "owner") == set()
-    assert await taken_back(database, "run", "ada") == set()
+    assert await undone_addresses(database, "run", "owner") == set()
+    await asyncio.gather(*(note_undone(database, clock, "run", "owner", {each}) for each in (first, second)))
+    assert await undone_addresses(database, "run", "owner") == {first, second}
+    assert await undone_addresses(database, "another", "owner") == set()
+    assert await undone_addresses(database, "run", "ada") == set()
 
 
 async def test_a_run_that_goes_on_after_an_undo_has_its_steps(database: Database, clock: ManualClock) -> None:
@@ -30,7 +30,7 @@ async def test_a_run_that_goes_on_after_an_undo_has_its_steps(database: Database
 
     assert await log.step("call", {}, done, key="one") == "done"
     await log.settle()
-    await note_taken_back(database, clock, run_id, "owner", {run_uri(run_id, "one")})
+    await note_undone(database, clock, run_id, "owner", {run_uri(run_id, "one")})
     await begin(database, None, run_id=run_id, attempt=2)
     again = RunLog(database, clock, run_id, 2)
 
@@ -40,4 +40,4 @@ async def test_a_run_that_goes_on_after_an_undo_has_its_steps(database: Database
     assert await again.step("call", {}, not_again, key="one") == "done"
     assert await again.step("call", {}, done, key="two") == "done"
     await again.settle()
-    assert await taken_back(database, run_id, "owner") == {run_uri(run_id, "one")}
+    assert await undone_addresses(database, run_id, "owner") == {run_uri(run_id, "one")}

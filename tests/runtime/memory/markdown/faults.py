@@ -11,7 +11,7 @@ from runtime.memory.errors import StoreError
 from runtime.memory.item import Item, delivery_uri
 from runtime.memory.markdown.agent_memory import AgentMemory, MarkdownEdit
 from runtime.memory.markdown.compaction import compact
-from runtime.memory.markdown.long_term import look_through
+from runtime.memory.markdown.long_term import marked_bullets
 from runtime.memory.markdown.reader import MarkdownReader
 from runtime.memory.markdown.text.daily_log import DailyLog, days
 from runtime.memory.store_types import Scan
@@ -164,9 +164,9 @@ def partly_compacted(root: Path, _outcome: Outcome) -> None:
     assert not Counter(memory) - Counter(_LASTING), memory
     logs = root / AGENT / "logs"
     there = {day: DailyLog.parse(day, (logs / f"{day}.md").read_bytes()) for day in days(names(logs))}
-    held = Counter({one.key: 1 for log in there.values() for one in look_through(AGENT, log).lasting})
+    held = Counter({one.key: 1 for log in there.values() for one in marked_bullets(AGENT, log).promotable})
     texts = Counter(
-        one.item.text for log in there.values() for one in look_through(AGENT, log).lasting if held.pop(one.key, 0)
+        one.item.text for log in there.values() for one in marked_bullets(AGENT, log).promotable if held.pop(one.key, 0)
     )
     missing = Counter(_LASTING) - Counter(memory) - texts
     assert not missing, missing

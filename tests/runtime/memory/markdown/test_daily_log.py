@@ -38,7 +38,7 @@ def test_the_designs_own_example_is_written() -> None:
     first = item("Deployment Review\n- Deployed v1.3.2\n- User confirmed metrics looked normal")
     second = item("Bug Report\n- Issue #42: Memory leak in context manager\n- Assigned to backlog")
     times = [datetime(2026, 2, 14, 10, 30, tzinfo=UTC), datetime(2026, 2, 14, 14, 15, tzinfo=UTC)]
-    written = [one.changed(timestamp=at) for one, at in zip((first, second), times, strict=True)]
+    written = [one.with_fields(timestamp=at) for one, at in zip((first, second), times, strict=True)]
     assert header(DAY) + b"".join(map(entry_of, written)) == DESIGN
 
 
@@ -49,10 +49,10 @@ def test_every_file_is_written_as_it_was_read(data: bytes) -> None:
 
 @given(files, items())
 def test_an_entry_behind_any_file_is_read_back_exactly(data: bytes, one: Item) -> None:
-    one = one.changed(memory_type="episodic")
+    one = one.with_fields(memory_type="episodic")
     log = DailyLog.parse(one.timestamp.date(), data + closing_of(data) + entry_of(one) + entry_of(one, "\r\n"))
     for found in log_items(one.agent_id, log)[-2:]:
-        assert found.changed(memory_id="") == one
+        assert found.with_fields(memory_id="") == one
 
 
 @given(files, hard, texts)

@@ -113,12 +113,12 @@ def test_a_write_moves_the_time_of_no_item_and_takes_no_byte_but_the_old_stamps(
     data: bytes, at: datetime, written: datetime, headed: bool
 ) -> None:
     before = MarkdownDocument.parse(b"# Agent Memory: reviewer\nUpdated: 2026-01-01\n\n" * headed + data)
-    after = MarkdownDocument.parse(before.stamped("reviewer", at, written).data)
+    after = MarkdownDocument.parse(before.with_updated_time("reviewer", at, written).data)
     known = [(item.text, item.timestamp, item.tags) for item in long_term_items("reviewer", before, written)]
     for otherwise in (at, written):
         items = long_term_items("reviewer", after, otherwise)
         assert [(item.text, item.timestamp, item.tags) for item in items] == known
-    assert after.stamped("reviewer", at, at).data == after.data
+    assert after.with_updated_time("reviewer", at, at).data == after.data
     kept = [line for line in before.lines if not line.lstrip("\ufeff").startswith("Updated:")]
     rest = iter(after.data)
     assert all(byte in rest for byte in "".join(kept).encode("utf-8", "surrogateescape"))
@@ -131,7 +131,9 @@ def test_bullets_without_a_time_keep_the_old_one_behind_them() -> None:
         '- four <!-- symbi {"at":"2025-01-01T00:00:00Z"} -->\n'
     )
     at = '"at":"2026-02-14T10:30:00Z"'
-    stamped = MarkdownDocument.parse(text.encode()).stamped("a", datetime(2026, 3, 1, tzinfo=UTC), datetime.now(UTC))
+    stamped = MarkdownDocument.parse(text.encode()).with_updated_time(
+        "a", datetime(2026, 3, 1, tzinfo=UTC), datetime.now(UTC)
+    )
     assert stamped.data.decode() == (
         "# Agent Memory: a\nUpdated: 2026-03-01T00:00:00Z\n\n## Facts\n"
         f"- one <!-- symbi {{{at}}} -->\n* two\n  goes on\n  <!-- symbi {{{at}}} -->\n"
@@ -158,7 +160,7 @@ def test_an_empty_memory_gets_the_designs_header_and_sections_in_order() -> None
         "Facts": [("a", Annotation())],
         "Procedures": [("b", Annotation())],
     }
-    assert MarkdownDocument.parse(b"").stamped("reviewer", at, at).adding(new).data == (
+    assert MarkdownDocument.parse(b"").with_updated_time("reviewer", at, at).adding(new).data == (
         b"# Agent Memory: reviewer\nUpdated: 2026-02-14T10:30:00Z\n\n"
         b"## Facts\n- a\n\n## Procedures\n- b\n\n## Learned Patterns\n- c\n"
     )
@@ -173,7 +175,7 @@ def test_a_missing_section_is_put_where_it_belongs() -> None:
 
 def test_a_header_that_a_person_took_away_stays_away_and_bullets_keep_the_time_of_the_file() -> None:
     data, written = b"My notes\n\n## Facts\n- a\n", datetime(2026, 2, 14, tzinfo=UTC)
-    assert MarkdownDocument.parse(data).stamped("reviewer", datetime.now(UTC), written).data == data.replace(
+    assert MarkdownDocument.parse(data).with_updated_time("reviewer", datetime.now(UTC), written).data == data.replace(
         b"- a", b'- a <!-- symbi {"at":"2026-02-14T00:00:00Z"} -->'
     )
 

@@ -537,7 +537,7 @@ async def test_no_id_tells_what_another_user_has(store: MarkdownStore, memory_ty
     bobs = item("The launch is codenamed Bluebird", memory_type, user_id="bob")
     (alone,) = await store.append([bobs])
     await store.remove("reviewer")
-    await store.append([bobs.changed(user_id="ada"), bobs.changed(user_id="owner")])
+    await store.append([bobs.with_fields(user_id="ada"), bobs.with_fields(user_id="owner")])
     (beside,) = await store.append([bobs])
     assert beside.memory_id == alone.memory_id
     assert len({one.memory_id for one in await everything(store)}) == 3

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 from runtime.memory.markdown.store import MarkdownStore
-from runtime.memory.markdown.unread import unread
+from runtime.memory.markdown.unread import unread_texts
 from tests.runtime.memory.texts import documents, files, logs
 
 DAY = date(2026, 2, 14)
@@ -29,7 +29,7 @@ DAY = date(2026, 2, 14)
     ],
 )
 def test_what_a_memory_holds_that_is_no_item_is_named(text: str, lines: list[int]) -> None:
-    assert [each.line for each in unread("reviewer", None, text.encode())] == lines
+    assert [each.line for each in unread_texts("reviewer", None, text.encode())] == lines
 
 
 @pytest.mark.parametrize(
@@ -43,12 +43,12 @@ def test_what_a_memory_holds_that_is_no_item_is_named(text: str, lines: list[int
     ],
 )
 def test_what_a_log_holds_that_is_no_entry_is_named(text: str, lines: list[int]) -> None:
-    assert [each.line for each in unread("reviewer", DAY, text.encode())] == lines
+    assert [each.line for each in unread_texts("reviewer", DAY, text.encode())] == lines
 
 
 @given(documents | files, logs | files)
 def test_any_file_is_looked_through(memory: bytes, log: bytes) -> None:
-    for each in (*unread("reviewer", None, memory), *unread("reviewer", DAY, log)):
+    for each in (*unread_texts("reviewer", None, memory), *unread_texts("reviewer", DAY, log)):
         assert each.message.startswith(f"line {each.line}")
 
 

@@ -221,7 +221,7 @@ async def test_what_is_beside_a_record_never_makes_its_write_a_failed_one(
     def fail(*_: object, **__: object) -> None:
         raise StoreError("the disk is full")
 
-    monkeypatch.setattr(cabinets, "tell_stored", fail)
+    monkeypatch.setattr(cabinets, "write_success", fail)
     monkeypatch.setattr(folder_index.FolderIndex, "write", fail)
     (written,) = await store.append([fact()])
     assert await everything(store) == [written]

@@ -127,9 +127,9 @@ async def test_verify_lists_the_folder_itself(store: RecordsStore, folder: Path,
         await store.verify()
     name_index = store._reader.name_index("reviewer")
     first.write_bytes(kept) if there else first.unlink()
-    with store._reader.opened("reviewer") as opened:
+    with store._reader.open_folder("reviewer") as opened:
         assert opened is not None
-        name_index.saw(opened)
+        name_index.note_written(opened)
     checked, problems = await store.verify()
     assert (checked, len(problems)) == ((2, 0) if there else (1, 1))
 

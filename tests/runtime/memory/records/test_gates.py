@@ -125,7 +125,7 @@ async def test_only_a_retraction_of_undo_passes_open_gates(store: RecordsStore) 
     retraction = fact("Withdrawn", retracts=kept.memory_id)
     with pytest.raises(GateOpen):
         await store.append([retraction])
-    await store.append([retraction.changed(source_uri=retraction_uri(kept.memory_id))])
+    await store.append([retraction.with_fields(source_uri=retraction_uri(kept.memory_id))])
     assert len(await everything(store)) == 2
 
 

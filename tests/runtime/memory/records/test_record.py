@@ -141,18 +141,18 @@ async def test_the_checksum_is_of_the_canonical_json_of_all_but_itself_and_the_s
 @settings(max_examples=examples(150), deadline=None)
 @given(one=items())
 def test_any_item_is_a_record_that_says_all_of_it(one: Item) -> None:
-    known = one.changed(memory_id=ID)
+    known = one.with_fields(memory_id=ID)
     data = encode(fields_of(known, {"governance": "na:read-only"}, remote=True))
     assert decode(name_of(known), one.agent_id, data).item == known
 
 
 def written(**changes: object) -> bytes:
     """Return a valid record that was changed in these fields, with the right checksum for them."""
-    fields = fields_of(full().changed(memory_id=ID), {}, remote=False) | changes
+    fields = fields_of(full().with_fields(memory_id=ID), {}, remote=False) | changes
     return encode(fields | {"checksum": checksum_of(fields)})
 
 
-NAME = name_of(full().changed(memory_id=ID))
+NAME = name_of(full().with_fields(memory_id=ID))
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_a_record_that_is_not_as_it_was_written_is_damaged_and_says_why(
     damage: Callable[[bytes], bytes], why: str
 ) -> None:
     good = written()
-    assert decode(NAME, "reviewer", good).item == full().changed(memory_id=ID)
+    assert decode(NAME, "reviewer", good).item == full().with_fields(memory_id=ID)
     with pytest.raises(DamagedRecord, match=why) as caught:
         decode(NAME, "reviewer", damage(good))
     assert "Successfully" not in str(caught.value)
@@ -235,7 +235,7 @@ async def test_fields_of_a_later_version_are_kept_when_the_status_is_written(sto
 
 
 def test_a_time_before_christ_is_none_but_the_first_year_is() -> None:
-    early = fact(timestamp=datetime.min.replace(tzinfo=UTC)).changed(memory_id=ID)
+    early = fact(timestamp=datetime.min.replace(tzinfo=UTC)).with_fields(memory_id=ID)
     assert name_of(early).startswith("00010101_000000_")
     assert decode(name_of(early), "reviewer", encode(fields_of(early, {}, remote=False))).item == early
     assert read_name(name_of(early)) is not None

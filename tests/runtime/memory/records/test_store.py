@@ -49,12 +49,12 @@ async def test_equal_facts_are_two_records_for_both_were_said(store: RecordsStor
 
 
 async def test_an_exports_id_is_kept_and_its_second_import_is_none(store: RecordsStore) -> None:
-    known = fact().changed(memory_id="550e8400-e29b-41d4-a716-446655440000")
+    known = fact().with_fields(memory_id="550e8400-e29b-41d4-a716-446655440000")
     assert await store.append([known]) == (known,)
     assert await store.append([known]) == ()
-    (other,) = await store.append([known.changed(text="Other", chunk_hash="")])
+    (other,) = await store.append([known.with_fields(text="Other", chunk_hash="")])
     assert other.memory_id != known.memory_id
-    (odd,) = await store.append([fact("Odd").changed(memory_id="../../etc/passwd")])
+    (odd,) = await store.append([fact("Odd").with_fields(memory_id="../../etc/passwd")])
     assert odd.memory_id.count("-") == 4
 
 
@@ -62,7 +62,7 @@ async def test_a_delivery_is_found_again_by_another_process(store: RecordsStore)
     one = item(source_uri=delivery_uri("d1"))
     await store.append([one])
     other = await reopened(store)
-    assert await other.append([one.changed(timestamp=WHEN + timedelta(days=2))]) == ()
+    assert await other.append([one.with_fields(timestamp=WHEN + timedelta(days=2))]) == ()
     assert len(await other.append([item("Second", source_uri=delivery_uri("d2"))])) == 1
     assert await store.append([item("Second", source_uri=delivery_uri("d2"))]) == ()
     await other.close()

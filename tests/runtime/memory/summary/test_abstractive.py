@@ -9,7 +9,7 @@ import pytest
 from dslc.blocks.model import LanguageModel
 from dslc.blocks.variant import Variant
 from runtime.memory.item import Item
-from runtime.memory.summary.abstractive import MOST_CHARACTERS, bounded, prompt_of, write
+from runtime.memory.summary.abstractive import MOST_CHARACTERS, limit_words, prompt_of, write
 from runtime.models.calls.call import BACKGROUND
 from runtime.models.calls.counted_calls import CallContext
 from runtime.models.client import CountedModel, ModelClient
@@ -121,8 +121,8 @@ def test_many_notes_are_told_all() -> None:
     ],
 )
 def test_an_answer_is_bounded_to_its_words(said: str, most: int, kept: str) -> None:
-    assert bounded(said, most) == kept
+    assert limit_words(said, most) == kept
 
 
 def test_an_answer_without_spaces_is_bounded_too() -> None:
-    assert len(bounded("会" * 100_000, 250)) == 10_000
+    assert len(limit_words("会" * 100_000, 250)) == 10_000

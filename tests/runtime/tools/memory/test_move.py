@@ -90,7 +90,7 @@ async def test_an_item_that_was_changed_on_the_way_is_named(app: Moving, monkeyp
 
     async def changing(items: Iterable[Item], **more: Any) -> tuple[Item, ...]:
         first, *_ = written = await append(items, **more)
-        await goal.store.replace(first.changed(tags=("other",)))
+        await goal.store.replace(first.with_fields(tags=("other",)))
         return tuple(written)
 
     monkeypatch.setattr(goal.store, "append", changing)
@@ -133,8 +133,8 @@ async def test_what_changes_while_it_is_copied_is_copied_again(app: Moving, monk
         found = await read(part)
         if looks == 1:
             first = found[0][0]
-            await origin.store.replace(first.changed(text="Changed meanwhile", chunk_hash=""))
-            await origin.store.append([first.changed(text="Came meanwhile", chunk_hash="", memory_id="")])
+            await origin.store.replace(first.with_fields(text="Changed meanwhile", chunk_hash=""))
+            await origin.store.append([first.with_fields(text="Came meanwhile", chunk_hash="", memory_id="")])
         return found
 
     monkeypatch.setattr(origin.store, "read", growing)
