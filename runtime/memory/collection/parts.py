@@ -43,15 +43,15 @@ class OpenPart:
     used: int
     counts: dict[str, int]
     bytes: int
-    held: bool
-    """True if it held anything before."""
+    had_items: bool
+    """True if it had items before."""
     added: list[Item] = field(default_factory=list)
     changed: bool = False
     """True if it changed other than by appending."""
 
     @property
     def items(self) -> int:
-        """Return how many items it holds."""
+        """Return the number of its items."""
         return sum(self.counts.values())
 
     def count(self, row: ItemRow, by: int) -> None:
@@ -66,7 +66,7 @@ class PartTable:
     def __init__(self, connection: Connection, memory: str) -> None:
         self._connection = connection
         self._memory = memory
-        self._known: dict[int, OpenPart] = {}
+        self._parts: dict[int, OpenPart] = {}
         self._newest: dict[tuple[str, str], OpenPart] = {}
         self._last: int | None = None
         self._emptied: set[str] = set()
@@ -89,7 +89,7 @@ class PartTable:
             found = self._connection.execute(query).first()
             if found is None:
                 return None
-            self._newest[key] = self._known.get(found.part) or self._learn(found)
+            self._newest[key] = self._parts.get(found.part) or self._learn(found)
         return self._newest[key]
 
     def begin(self, agent: str, user: str) -> OpenPart:
@@ -98,28 +98,28 @@ class PartTable:
             query = select(func.max(table.c.part)).where(table.c.memory == self._memory)
             self._last = self._connection.execute(query).scalar() or 0
         self._last += 1
-        open_part = OpenPart(self._last, escaped(user), agent, None, 0, dict.fromkeys(TYPES, 0), 0, held=False)
-        self._known[open_part.number] = self._newest[agent, user] = open_part
+        open_part = OpenPart(self._last, escaped(user), agent, None, 0, dict.fromkeys(TYPES, 0), 0, had_items=False)
+        self._parts[open_part.number] = self._newest[agent, user] = open_part
         return open_part
 
     def of(self, number: int) -> OpenPart:
         """Return the existing part with this number."""
-        if number not in self._known:
+        if number not in self._parts:
             query = select(*table.c[*_COLUMNS]).where(table.c.memory == self._memory, table.c.part == number)
             self._learn(self._connection.execute(query).one())
-        return self._known[number]
+        return self._parts[number]
 
     def _learn(self, row: Any) -> OpenPart:
         counts = {name: getattr(row, name) for name in TYPES}
         open_part = OpenPart(
-            row.part, row.user_id, row.agent_id, row.revision, row.used, counts, row.bytes, held=any(counts.values())
+            row.part, row.user_id, row.agent_id, row.revision, row.used, counts, row.bytes, any(counts.values())
         )
-        self._known[open_part.number] = open_part
+        self._parts[open_part.number] = open_part
         return open_part
 
     def forget(self, agent: str, numbers: Sequence[int]) -> None:
         """Forget these deleted parts of this agent."""
-        self._known = {number: each for number, each in self._known.items() if number not in numbers}
+        self._parts = {number: each for number, each in self._parts.items() if number not in numbers}
         self._newest = {key: each for key, each in self._newest.items() if each.number not in numbers}
         self._emptied.add(agent)
 
@@ -129,7 +129,7 @@ class PartTable:
         changed = set(self._emptied)
         new: list[tuple[Any, ...]] = []
         written_again: list[tuple[Any, ...]] = []
-        for each in self._known.values():
+        for each in self._parts.values():
             if not (each.added or each.changed or each.revision is None):
                 continue
             revision = secrets.token_hex(16)
@@ -144,7 +144,7 @@ class PartTable:
                 changed.add(each.agent)
             elif each.added:
                 part = Part(part_name(each.agent, each.number), each.agent, revision)
-                appends.append(Append(part, each.revision if each.held else None, tuple(each.added)))
+                appends.append(Append(part, each.revision if each.had_items else None, tuple(each.added)))
         bulk.insert(self._connection, table, _COLUMNS, new)
         bulk.update(self._connection, table, _KEYS, _STATE, written_again)
         return appends, frozenset(changed)
@@ -154,7 +154,7 @@ class PartTable:
         query = select(func.max(table.c.part)).where(
             table.c.memory == self._memory, table.c.agent_id == part.agent, table.c.user_id == part.user
         )
-        later = [each.number for each in self._known.values() if (each.agent, each.user) == (part.agent, part.user)]
+        later = [each.number for each in self._parts.values() if (each.agent, each.user) == (part.agent, part.user)]
         return part.number < max(self._connection.execute(query).scalar() or 0, *later)
 
     def _drop(self, number: int) -> None:

@@ -31,12 +31,12 @@ from runtime.database import bulk
 from runtime.database.connection import Database
 from runtime.database.errors import Unavailable
 from runtime.database.schema import item_parts, item_sources, items
-from runtime.database.text import escaped, hash_key, unescaped
+from runtime.database.text import escaped, hash_key
 from runtime.memory.collection.errors import store_errors
 from runtime.memory.collection.markdown_view import MOST, inspection
 from runtime.memory.collection.parts import TYPES, part_name
-from runtime.memory.collection.row_codec import COLUMNS, Codec, tags_of, tags_text, ticks
-from runtime.memory.item import Item, legal
+from runtime.memory.collection.row_codec import COLUMNS, Codec, tags_of, tags_text, ticks, unescaped_or_none
+from runtime.memory.item import Item, valid_agent
 from runtime.memory.item import chunk_hash as hash_of
 from runtime.memory.store import Store
 from runtime.memory.store_types import (
@@ -90,8 +90,8 @@ class CollectionReader(Store):
     async def scan(self, wanted: Scan | None = None) -> AsyncIterator[Item]:
         wanted = wanted or Scan()
         left = wanted.limit
-        agents = await self._agents_with(wanted.memory_ids) if wanted.agent_id is None else (legal(wanted.agent_id),)
-        for agent in agents:
+        only = None if wanted.agent_id is None else (valid_agent(wanted.agent_id),)
+        for agent in only or await self._agents_with(wanted.memory_ids):
             async for item in self._agent_items(agent, wanted):
                 if left is not None and left <= 0:
                     return
@@ -183,7 +183,7 @@ class CollectionReader(Store):
         """Count the items of every project_id, in a collection or in all, of one user or of all. Raises StoreError."""
         query = select(items.c.project_id, func.count()).where(*_scope(items, self.name, agent_id, user_id))
         rows = await self._rows(query.group_by(items.c.project_id))
-        return Counter({None if name is None else unescaped(name): count for name, count in rows})
+        return Counter({unescaped_or_none(name): count for name, count in rows})
 
     async def tags(
         self, agent_id: str | None = None, user_id: str | None = None, project_id: str | None = None
@@ -205,13 +205,13 @@ class CollectionReader(Store):
         now = utc(self._clock.now())
         day = day or now.date()
         begin = datetime.combine(day, time(), UTC)
-        mine = Scan(agent_id=legal(agent_id), newest_first=True, limit=MOST + 1)
+        mine = Scan(agent_id=valid_agent(agent_id), newest_first=True, limit=MOST + 1)
         today = {"memory_type": "episodic", "since": begin, "until": begin + timedelta(days=1)}
         long_term = await self._newest(mine, {"memory_type": "semantic"}, {"memory_type": "procedural"})
         return inspection(self.name, agent_id, day, long_term, await self._newest(mine, today), now)
 
     async def _newest(self, mine: Scan, *kinds: Mapping[str, Any]) -> list[Item]:
-        """Return what scans with these fields yield, oldest first."""
+        """Return the items of scans with these fields, oldest first."""
         found = [item for kind in kinds async for item in self.scan(mine.model_copy(update=kind))]
         return sorted(found, key=position_of)
 
@@ -274,7 +274,7 @@ class CollectionReader(Store):
 def _scope(table: Any, memory: str, agent: str | None, user: str | None = None) -> list[ColumnElement[bool]]:
     conditions = [table.c.memory == memory]
     if agent is not None:
-        conditions.append(table.c.agent_id == legal(agent))
+        conditions.append(table.c.agent_id == valid_agent(agent))
     if user is not None:
         conditions.append(table.c.user_id == escaped(user))
     return conditions

@@ -109,21 +109,21 @@ class Codec:
         # Not validated: it was valid when written, and `verify` compares its hash.
         return Item.model_construct(
             memory_id=memory_id,
-            project_id=_unescaped_or_none(project),
+            project_id=unescaped_or_none(project),
             agent_id=agent,
             user_id=user,
             memory_type=kind,
             timestamp=_EPOCH + time * _TICK,
-            source_uri=_unescaped_or_none(source),
+            source_uri=unescaped_or_none(source),
             other_sources=tuple(sorted(map(unescaped, other_sources))),
             chunk_hash=chunk_hash,
             tags=tags_of(tags),
             text=opened["text"],
             source_memory_ids=tuple(opened.get("of", ())),
             provenance=NOTHING_KNOWN if about is None else Provenance.model_validate(about),
-            subject=_unescaped_or_none(subject),
-            replaces=_unescaped_or_none(replaces),
-            retracts=_unescaped_or_none(retracts),
+            subject=unescaped_or_none(subject),
+            replaces=unescaped_or_none(replaces),
+            retracts=unescaped_or_none(retracts),
         )
 
     def _place(self, memory_id: str) -> str:
@@ -139,7 +139,8 @@ def _escaped_or_none(text: str | None) -> str | None:
     return None if text is None else escaped(text)
 
 
-def _unescaped_or_none(text: str | None) -> str | None:
+def unescaped_or_none(text: str | None) -> str | None:
+    """Do `unescaped` for a column that may be empty."""
     return None if text is None else unescaped(text)
 
 

@@ -25,9 +25,9 @@ class RowItems(Store):
     """Of its identity."""
     many: ClassVar[str]
     one: ClassVar[str]
-    """What the rows are called."""
+    """Names of the rows, as messages use them."""
     instead: ClassVar[str]
-    """What to do instead of appending an item."""
+    """Hint: the action in place of appending an item."""
 
     def __init__(self, database: Database, clock: Clock = SYSTEM) -> None:
         super().__init__(clock)

@@ -21,9 +21,9 @@ from runtime.memory.collection.errors import store_errors
 from runtime.memory.collection.options import CollectionOptions
 from runtime.memory.collection.reader import CollectionReader
 from runtime.memory.collection.row_codec import ticks
-from runtime.memory.collection.transactions import KEPT, CollectionTransaction, distinct
+from runtime.memory.collection.transactions import UNPROMOTABLE, CollectionTransaction, distinct
 from runtime.memory.errors import RefusedItem, StoreError
-from runtime.memory.item import Item, legal
+from runtime.memory.item import Item, valid_agent
 from runtime.memory.store import Capability
 from runtime.memory.store_types import Append, Compaction, StorePlace, StoreProblem, UpsertResult
 from runtime.memory.write_batcher import WriteBatcher
@@ -81,7 +81,7 @@ class CollectionStore(CollectionReader):
 
     @property
     def chunking(self) -> CollectionOptions:
-        """Return how pushed texts are cut into chunks."""
+        """Return the options by which pushed texts are split into chunks."""
         return self._options
 
     async def create(self, agent_id: str, user_id: str) -> bool:
@@ -127,7 +127,7 @@ class CollectionStore(CollectionReader):
         await self._do(CollectionTransaction.delete, memory_id, agent_id)
 
     async def _compact(self, agent_id: str, older_than: date) -> Compaction:
-        legal(agent_id)
+        valid_agent(agent_id)
         older_than = min(older_than, utc(self._clock.now()).date())
         until = ticks(datetime.combine(older_than, time(), UTC))
         flushed, deleted, more = 0, 0, True
@@ -135,7 +135,7 @@ class CollectionStore(CollectionReader):
             put, gone, more = await self._do(CollectionTransaction.compact, agent_id, until)
             flushed, deleted = flushed + put, deleted + gone
         entries = items.c.memory == self.name, items.c.agent_id == agent_id, items.c.memory_type == "episodic"
-        expired = select(func.count()).where(*entries, items.c.compacted == KEPT, items.c.timestamp < until)
+        expired = select(func.count()).where(*entries, items.c.compacted == UNPROMOTABLE, items.c.timestamp < until)
         ((kept,),) = await self._rows(expired)
         if not kept:
             return Compaction(flushed, deleted)
@@ -144,14 +144,14 @@ class CollectionStore(CollectionReader):
         return Compaction(flushed, deleted, (StoreProblem(f"collection {self.name}: {agent_id}", why, "warning"),))
 
     async def _remove(self, agent_id: str) -> bool:
-        legal(agent_id)
+        valid_agent(agent_id)
         removed = 0
         while count := await self._do(CollectionTransaction.remove, agent_id):
             removed += count
         return removed > 0
 
     async def _forget_user(self, user_id: str, agent_id: str) -> int:
-        legal(agent_id)
+        valid_agent(agent_id)
         forgotten = 0
         while (count := await self._do(CollectionTransaction.forget_user, user_id, agent_id)) is not None:
             forgotten += count
@@ -216,7 +216,7 @@ class CollectionStore(CollectionReader):
         return batches
 
     def _check_names(self, agent_id: str, user_id: str) -> None:
-        legal(agent_id)
+        valid_agent(agent_id)
         if len(user_id) > LONGEST_NAME:
             raise RefusedItem(
                 f"a user_id of {len(user_id)} characters is too long", hint=f"at most {LONGEST_NAME} characters"

@@ -15,7 +15,7 @@ from runtime.database import bulk
 from runtime.database.schema import item_parts, item_sources, items
 from runtime.database.text import escaped, hash_key, unescaped
 from runtime.memory.collection.parts import PartTable
-from runtime.memory.collection.row_codec import COLUMNS, META, Codec, ItemRow, tags_of
+from runtime.memory.collection.row_codec import COLUMNS, META, Codec, ItemRow, tags_of, unescaped_or_none
 from runtime.memory.errors import NoSuchItem, RefusedItem
 from runtime.memory.item import PATTERN, Item, Provenance, idempotency_key, is_id, is_summary_uri
 from runtime.memory.markdown.long_term import promotable_items
@@ -32,9 +32,9 @@ _UPSERT_COLUMNS: Final = ("memory_type", "source_uri", "source_key", "tags", "ru
 _SOURCE: Final = ("memory", "item_id", "source_key", "user_id", "source_uri")
 _ENTRIES: Final = 256
 """Entries that are compacted in one transaction."""
-DONE: Final = 1
+PROMOTED: Final = 1
 """State of an entry whose marked bullets were promoted."""
-KEPT: Final = 2
+UNPROMOTABLE: Final = 2
 """State of an entry that contains bullets that cannot be promoted, or that cannot be opened."""
 _PARTS_AT_ONCE: Final = 8
 """Parts that are removed in one transaction, so that others can write in between."""
@@ -97,7 +97,9 @@ class CollectionTransaction:
         in_use = self._ids_in_use(given)
         there = self._same_chunks(given)
         found = ((item, there[identity_of(item)]) for item in given if identity_of(item) in there)
-        others = self._other_sources(row.id for item, row in found if _sources(item) != {_source_in(row)})
+        others = self._other_sources(
+            row.id for item, row in found if _sources(item) != {unescaped_or_none(row.source_uri)}
+        )
         new: list[Item] = []
         differing: list[tuple[ItemRow, Item]] = []
         skipped = 0
@@ -200,7 +202,7 @@ class CollectionTransaction:
         fresh = [ItemRow(*each) for each in self._connection.execute(query.where(items.c.compacted.is_(None)))]
         if fresh:
             return self._promote(fresh), 0, True
-        expired = query.where(items.c.compacted == DONE, items.c.timestamp < until)
+        expired = query.where(items.c.compacted == PROMOTED, items.c.timestamp < until)
         rows = [ItemRow(*each) for each in self._connection.execute(expired)]
         for row in rows:
             self._delete(row)
@@ -216,7 +218,7 @@ class CollectionTransaction:
             except Unsealable:  # A person must handle it; it does not block others.
                 found, hidden = (), True
             long_term += map(redacted_item, found)
-            states[KEPT if hidden else DONE].append(row.id)
+            states[UNPROMOTABLE if hidden else PROMOTED].append(row.id)
         there = self._long_term_keys(long_term)
         new: list[Item] = []
         for item in long_term:
@@ -246,7 +248,7 @@ class CollectionTransaction:
         return [ItemRow(*each) for each in found]
 
     def _ids_in_use(self, given: Iterable[Item]) -> dict[str, ItemIdentity]:
-        """Return which of the items' ids are in use, and by which chunk."""
+        """Return those of the items' ids that are in use, each with the chunk that has it."""
         return {row.id: _identity_in(row) for row in self._rows_with_ids(item.memory_id for item in given)}
 
     def _row(self, memory_id: str, agent_id: str | None) -> ItemRow:
@@ -277,7 +279,7 @@ class CollectionTransaction:
         found = self._change_rows(("replaces", "retracts"), [row.id for row in rows])
         found += self._change_rows(("retracts",), [row.id for row in found])
         hidden = HiddenItems([*changes, *map(_change_in, found)])
-        return [row for row in rows if row.retracts is None and not hidden.names(_scope_in(row), row.id)]
+        return [row for row in rows if row.retracts is None and not hidden.hides(_scope_in(row), row.id)]
 
     def _same_chunks(self, given: Sequence[Item]) -> dict[ItemIdentity, ItemRow]:
         """Return the items that are the same chunks: current ones, and hidden ones from the same source, because a
@@ -288,7 +290,7 @@ class CollectionTransaction:
             found.setdefault(_identity_in(row), row)
         again = {(identity_of(item), item.source_uri) for item in given if item.source_uri is not None}
         for row in rows:
-            if (_identity_in(row), _source_in(row)) in again:
+            if (_identity_in(row), unescaped_or_none(row.source_uri)) in again:
                 found.setdefault(_identity_in(row), row)
         return found
 
@@ -360,7 +362,7 @@ class CollectionTransaction:
         return (
             ("memory_type" in keep or row.memory_type == item.memory_type)
             and ("tags" in keep or tags_of(row.tags) == item.tags)
-            and ("source_uri" in keep or _sources(item) <= {_source_in(row), *map(unescaped, others)})
+            and ("source_uri" in keep or _sources(item) <= {unescaped_or_none(row.source_uri), *map(unescaped, others)})
         )
 
     def _update(self, differing: Sequence[tuple[ItemRow, Item]], keep: frozenset[str]) -> tuple[Item, ...]:
@@ -424,25 +426,16 @@ def _with_writer(known: Provenance, writer: Provenance) -> Provenance:
 
 
 def _identity_in(row: ItemRow) -> ItemIdentity:
-    project = None if row.project_id is None else unescaped(row.project_id)
+    project = unescaped_or_none(row.project_id)
     return ItemIdentity(row.agent_id, unescaped(row.user_id), project, row.chunk_hash, _scope_in(row).subject)
 
 
 def _scope_in(row: ItemRow) -> SubjectScope:
-    return SubjectScope(row.agent_id, unescaped(row.user_id), None if row.subject is None else unescaped(row.subject))
+    return SubjectScope(row.agent_id, unescaped(row.user_id), unescaped_or_none(row.subject))
 
 
 def _change_in(row: ItemRow) -> ItemChange:
-    return ItemChange(
-        _scope_in(row),
-        row.id,
-        None if row.replaces is None else unescaped(row.replaces),
-        None if row.retracts is None else unescaped(row.retracts),
-    )
-
-
-def _source_in(row: ItemRow) -> str | None:
-    return None if row.source_uri is None else unescaped(row.source_uri)
+    return ItemChange(_scope_in(row), row.id, unescaped_or_none(row.replaces), unescaped_or_none(row.retracts))
 
 
 def _sources(item: Item) -> set[str | None]:
