@@ -82,8 +82,8 @@ def folder_of(memory: Memory, root: Path) -> Path | None:
 
 
 def identity_of(memory: Memory, root: Path, database: Database | None = None) -> str:
-    """Return what identifies the memory's store physically: a pool opens one store for each identity. Raises
-    UsageError, also if the items are rows and there is no `database`."""
+    """Return the physical identity of the memory's store: a pool opens one store for each identity. Raises UsageError,
+    also if the items are rows and there is no `database`."""
     row = _row(memory)
     where = path_of(memory, root) if row.files else f"{_required_database(database, memory).id}/{memory.name}"
     return f"{row.name}:{where}"

@@ -68,7 +68,7 @@ _Texts = Annotated[tuple[ItemText, ...], FailFast()]
 
 
 def from_delivery(webhook: str | None = None) -> str:
-    """Return what a text says that was written by a run which a delivery woke: it may be a stranger's."""
+    """Return the mark of a text that was written by a run which a delivery woke: it may be a stranger's."""
     return f"from a delivery of {webhook}" if webhook else "from a delivery"
 
 
@@ -161,7 +161,7 @@ class Item(BaseModel):
 
     @property
     def twins(self) -> Twins:
-        """Return what it has in common with the items that it is told from by an occurrence."""
+        """Return the fields that it shares with items from which only an occurrence distinguishes it."""
         return Twins(self.chunk_hash, self.user_id, self.subject, self.replaces)
 
     def with_fields(self, **fields: object) -> Item:
@@ -178,7 +178,7 @@ def normalised(text: str) -> str:
 
 
 def delivery_origin(item: Item) -> str | None:
-    """Return that an item is from a delivery, as contexts and hits say it; None if it is not."""
+    """Return the mark of an item from a delivery, for contexts and hits; None for other items."""
     author = item.provenance.author or ""
     if author.startswith(from_delivery()):
         return author
@@ -190,15 +190,15 @@ def chunk_hash(text: str) -> str:
     return hashlib.sha256(normalised(text).encode()).hexdigest()
 
 
-def legal(agent_id: str) -> str:
-    """Return the name of an agent, which is the name of a folder too. Raises RefusedItem if it is invalid."""
+def valid_agent(agent_id: str) -> str:
+    """Return the valid name of an agent, which is also the name of a folder. Raises RefusedItem if it is invalid."""
     if not is_name(agent_id):
         raise RefusedItem(f"{agent_id[:80]!r} is not a valid name of an agent", hint=NAME_RULE)
     return agent_id
 
 
 class Twins(NamedTuple):
-    """What items have in common that only their occurrence in a section distinguishes.
+    """Common fields of items that only their occurrence in a section distinguishes.
 
     With user and subject, no id reveals another one's items. With `replaces`, an item that gives a fact its earlier
     text again keeps its id when the earlier item is deleted.

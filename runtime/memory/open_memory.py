@@ -109,7 +109,7 @@ class OpenMemory:
 
     @property
     def indexer(self) -> Indexer:
-        """Return what keeps the index in step with the store."""
+        """Return the indexer, which keeps the index in step with the store."""
         return self._indexer
 
     @property
@@ -129,12 +129,12 @@ class OpenMemory:
 
     @property
     def not_opened(self) -> tuple[str, ...]:
-        """Return what could not be opened as declared, one line each."""
+        """Return the parts that could not be opened as declared, one line each."""
         return tuple(filter(None, (self._index_problem, self._embedding_problem, self.summarizer_problem)))
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Return what does not work as declared at the moment, one line each."""
+        """Return the current problems, one line each."""
         return (*self.not_opened, *self._indexer.problems, *self._not_compacted.values())
 
     @property
@@ -144,7 +144,7 @@ class OpenMemory:
 
     @property
     def not_compacted(self) -> tuple[str, ...]:
-        """Return what the last compaction could not do, one line for each agent."""
+        """Return the problems of the last compaction, one line for each agent."""
         return tuple(self._not_compacted.values())
 
     @property

@@ -14,7 +14,7 @@ import structlog
 
 from runtime.clock import SYSTEM, Clock, utc
 from runtime.memory.errors import FsyncFailed, RefusedItem, StoreError, Unsupported
-from runtime.memory.item import NOTHING_KNOWN, Item, legal, well_formed
+from runtime.memory.item import NOTHING_KNOWN, Item, valid_agent, well_formed
 from runtime.memory.redaction.redact import redact
 from runtime.memory.store_types import (
     Append,
@@ -68,7 +68,7 @@ class Store(ABC):
     @property
     @abstractmethod
     def identity(self) -> str:
-        """Return what the store is physically: two stores with one identity are the same store."""
+        """Return the physical identity: two stores with one identity are the same store."""
 
     @property
     def index_keys(self) -> Sequence[bytes]:
@@ -119,8 +119,8 @@ class Store(ABC):
 
     @final
     async def preview(self, items: Iterable[Item], *, gates: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
-        """Return what `append` would store, redacted and as JSON; nothing is written. Raises what `append` would; a
-        refusal at a gate carries the `records` too."""
+        """Return the items that `append` would store, redacted and as JSON; nothing is written. Raises what `append`
+        would; a refusal at a gate carries the `records` too."""
         return await self._preview(await _clean(items), gates or {})
 
     @final
@@ -267,7 +267,7 @@ class Store(ABC):
         return nlargest(limit, found, key=position_of)
 
     def _window_starts(self, wanted: Scan) -> Iterator[datetime]:
-        """Yield how far back `newest` reads before it reads everything."""
+        """Yield the times back to which `newest` reads before it reads everything."""
         end = wanted.until or utc(self._clock.now())
         for window in _WINDOWS:
             if end - _EARLIEST > window and (wanted.since is None or end - window > wanted.since):
@@ -275,7 +275,7 @@ class Store(ABC):
 
     @abstractmethod
     async def stats(self, agent_id: str | None = None) -> StoreStats:
-        """Return how much is stored, of one agent or of all."""
+        """Return the size of the store, of one agent or of all."""
 
     @abstractmethod
     async def agents(self) -> tuple[str, ...]:
@@ -295,8 +295,8 @@ class Store(ABC):
         return found.files, found.problems
 
     async def ready(self) -> tuple[StoreProblem, ...]:
-        """Return what prevents the next write (errors), and what a person should know (warnings). Writes nothing and is
-        quick."""
+        """Return the problems that prevent the next write (errors), and those that a person should know (warnings).
+        Writes nothing and is quick."""
         return ()
 
     def configure(self, options: Mapping[str, object]) -> None:  # noqa: B027 - most have no options
@@ -380,11 +380,11 @@ def _notify(callback: Callable[[T], None] | None, argument: T, **fields: str) ->
 
 async def _clean(given: Iterable[Item]) -> tuple[Item, ...]:
     """Return the items without secrets. Raises RefusedItem for one that is too large, cannot be redacted or names no
-    legal agent."""
+    valid agent."""
     items = tuple(given)
     characters = 0
     for item in items:
-        legal(item.agent_id)
+        valid_agent(item.agent_id)
         about = sum([len(text) for text in _texts(item)]) + len(item.subject or "")
         for what, size in (("an item", len(item.text)), ("the fields of an item, its tags and sources,", about)):
             if size > LARGEST_TEXT:

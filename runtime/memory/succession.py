@@ -61,8 +61,8 @@ class HiddenItems:
         }
 
     def __contains__(self, item: Item) -> bool:
-        return item.retracts is not None or self.names(scope_of(item), item.memory_id)
+        return item.retracts is not None or self.hides(scope_of(item), item.memory_id)
 
-    def names(self, scope: SubjectScope, memory_id: str) -> bool:
+    def hides(self, scope: SubjectScope, memory_id: str) -> bool:
         """True if a change hides the item with this id."""
         return (scope, memory_id) in self._ids

@@ -80,7 +80,7 @@ class BlockVersion(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """Where a change comes from.
+    """The source of a change.
 
     `run_id`, `attempt`: the run, if it is a change of one, and its attempt, which must still be the current one. `key`:
     identifies the change within its run, the same on every attempt: a change with the same key happens once. `webhook`:

@@ -17,7 +17,7 @@ since, or in between, and is left as it is. `too_old`: the text from before the 
 
 
 class UndoneBlock(NamedTuple):
-    """What was done with a block that the run had changed. `version`: its newest version now."""
+    """Outcome of an undo for one block that the run had changed. `version`: its newest version now."""
 
     block: Block
     outcome: Outcome

@@ -37,7 +37,7 @@ _STAGED = re.compile(r"\.([A-Za-z0-9_.-]+\.(?:md|json))~[0-9a-f]{8}")
 
 
 @contextlib.contextmanager
-def naming(path: Path, doing: str) -> Iterator[None]:
+def file_errors(path: Path, doing: str) -> Iterator[None]:
     """Turn an OSError into a StoreError that names the file and says what to do."""
     try:
         yield
@@ -73,7 +73,7 @@ class Folder:
     @classmethod
     def open_root(cls, path: Path, *, create: bool = False) -> Folder | None:
         """Open the folder at a path; create it with its parents on request, else return None if it does not exist."""
-        with naming(path, "open"):
+        with file_errors(path, "open"):
             if create and not path.is_dir():
                 for missing in reversed([folder for folder in (path, *path.parents) if not folder.exists()]):
                     with contextlib.suppress(FileExistsError):
@@ -88,7 +88,7 @@ class Folder:
         """Open a subfolder; create it on request, else return None if it does not exist. Raises StoreError for a
         link."""
         path = self.path / name
-        with naming(path, "open"):
+        with file_errors(path, "open"):
             for _ in range(3):
                 try:
                     return Folder(os.open(name, _DIRECTORY, dir_fd=self.descriptor), path)
@@ -110,7 +110,7 @@ class Folder:
 
     def names(self) -> list[str]:
         """Return the names in the folder, sorted, without temporary files and folders being deleted."""
-        with naming(self.path, "list"):
+        with file_errors(self.path, "list"):
             return sorted(name for name in self._names() if _PARTIAL not in name)
 
     def _names(self) -> list[str]:
@@ -118,7 +118,7 @@ class Folder:
 
     def status(self, name: str) -> os.stat_result | None:
         """Return a file's status (of a link its own); None if it does not exist."""
-        with naming(self.path / name, "look at"):
+        with file_errors(self.path / name, "look at"):
             try:
                 return os.stat(name, dir_fd=self.descriptor, follow_symlinks=False)
             except FileNotFoundError:
@@ -128,7 +128,7 @@ class Folder:
     def open_file(self, name: str, flags: int = _READ) -> Iterator[int | None]:
         """Yield a descriptor of a regular file, or None if it does not exist. Raises StoreError for anything else."""
         path = self.path / name
-        with naming(path, "open"):
+        with file_errors(path, "open"):
             try:
                 descriptor = os.open(
                     name, flags | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, 0o600, dir_fd=self.descriptor
@@ -150,7 +150,7 @@ class Folder:
         with self.open_file(name) as descriptor:
             if descriptor is None:
                 return None
-            with naming(self.path / name, "read"):
+            with file_errors(self.path / name, "read"):
                 return read_all(descriptor)
 
     def replace(self, name: str, data: bytes, known: bytes | None) -> bool:
@@ -184,7 +184,7 @@ class Folder:
         try:
             with self.open_file(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL) as descriptor:
                 assert descriptor is not None
-                with naming(path, "write"):
+                with file_errors(path, "write"):
                     write_all(descriptor, data)
                 sync(descriptor, path)
         except BaseException:
@@ -194,7 +194,7 @@ class Folder:
 
     def publish(self, partial: str, name: str) -> None:
         """Give a staged file its name, also in place of another one. It is on disk after `flush`."""
-        with naming(self.path / name, "write"):
+        with file_errors(self.path / name, "write"):
             os.replace(partial, name, src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor)
 
     def discard(self, name: str) -> None:
@@ -204,7 +204,7 @@ class Folder:
 
     def staged_files(self) -> dict[str, str]:
         """Return the temporary files of killed writers, with their intended names. Requires the folder's lock."""
-        with naming(self.path, "list"):
+        with file_errors(self.path, "list"):
             return {name: match[1] for name in self._names() if (match := _STAGED.fullmatch(name))}
 
     def write(self, name: str, data: bytes) -> None:
@@ -225,12 +225,12 @@ class Folder:
 
     def interrupted_deletions(self) -> list[str]:
         """Return the folders in it whose deletion has begun."""
-        with naming(self.path, "list"):
+        with file_errors(self.path, "list"):
             return [name for name in self._names() if _DELETED.fullmatch(name)]
 
     def unlink(self, name: str) -> None:
         """Delete a file if it exists."""
-        with naming(self.path / name, "delete"), contextlib.suppress(FileNotFoundError):
+        with file_errors(self.path / name, "delete"), contextlib.suppress(FileNotFoundError):
             os.unlink(name, dir_fd=self.descriptor)
 
     def sweep(self) -> None:
@@ -253,7 +253,7 @@ def _content(descriptor: int | None, path: Path) -> bytes | None:
     """Read an open file from its beginning; None if there is none."""
     if descriptor is None:
         return None
-    with naming(path, "read"):
+    with file_errors(path, "read"):
         return read_all(descriptor)
 
 

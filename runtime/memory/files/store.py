@@ -17,7 +17,7 @@ import structlog
 from runtime.clock import Clock, utc
 from runtime.memory.errors import FsyncFailed, StoreError
 from runtime.memory.files.reader import FileReader
-from runtime.memory.item import Item, legal
+from runtime.memory.item import Item, valid_agent
 from runtime.memory.store import Store
 from runtime.memory.store_types import Inspection, ItemLocation, Part, Scan, StoreProblem, StoreStats
 from runtime.memory.write_batcher import WriteBatcher
@@ -50,7 +50,7 @@ class FileStore(Store, Generic[R, W]):
         return await self._in_thread(self._reader.agents)
 
     async def _wanted_agents(self, agent_id: str | None) -> tuple[str, ...]:
-        return await self.agents() if agent_id is None else (legal(agent_id),)
+        return await self.agents() if agent_id is None else (valid_agent(agent_id),)
 
     async def scan(self, wanted: Scan | None = None) -> AsyncIterator[Item]:
         wanted = wanted or Scan()
@@ -82,7 +82,7 @@ class FileStore(Store, Generic[R, W]):
         return found
 
     async def read(self, part: Part) -> Sequence[tuple[Item, ItemLocation]]:
-        legal(part.agent_id)
+        valid_agent(part.agent_id)
         return await self._in_thread(self._reader.read, part)
 
     def _after_listing(self) -> None:
@@ -92,10 +92,10 @@ class FileStore(Store, Generic[R, W]):
         return await self._in_thread(self._reader.locate, tuple(items))
 
     async def inspect(self, agent_id: str, day: date | None = None) -> Inspection:
-        return await self._in_thread(self._reader.inspect, legal(agent_id), day or utc(self._clock.now()).date())
+        return await self._in_thread(self._reader.inspect, valid_agent(agent_id), day or utc(self._clock.now()).date())
 
     async def stats(self, agent_id: str | None = None) -> StoreStats:
-        return await self._in_thread(self._reader.stats, None if agent_id is None else legal(agent_id))
+        return await self._in_thread(self._reader.stats, None if agent_id is None else valid_agent(agent_id))
 
     async def ready(self) -> tuple[StoreProblem, ...]:
         if self._fatal is not None:
@@ -115,7 +115,7 @@ class FileStore(Store, Generic[R, W]):
             )
 
     def _problems(self) -> tuple[StoreProblem, ...]:
-        """Return what `ready` does; called in a thread."""
+        """Return the problems that `ready` reports; called in a thread."""
         raise NotImplementedError
 
     # Writing
@@ -133,7 +133,7 @@ class FileStore(Store, Generic[R, W]):
         return True
 
     def _batcher(self, agent_id: str) -> WriteBatcher[Any, Any]:
-        """Return what collects the requests for an agent's folder."""
+        """Return the batcher of requests for an agent's folder."""
         found = self._writers.pop(agent_id, None)
         if found is None:
             writer = self._writer(agent_id)

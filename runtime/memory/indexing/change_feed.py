@@ -21,7 +21,7 @@ class ChangeFeed:
     def __init__(self) -> None:
         self._waiting: OrderedDict[str, list[Append]] = OrderedDict()
         self._items = 0
-        self._passed: OrderedDict[str, deque[str]] = OrderedDict()
+        self._revisions: OrderedDict[str, deque[str]] = OrderedDict()
 
     @property
     def agents(self) -> tuple[str, ...]:
@@ -49,25 +49,25 @@ class ChangeFeed:
 
     def is_past(self, part: Part, held: str | None) -> bool:
         """True if the index already has a newer revision than `part`."""
-        passed = list(self._passed.get(part.name, ()))
+        passed = list(self._revisions.get(part.name, ()))
         return held in passed and part.revision in passed[: passed.index(held)]
 
     def grows(self, name: str) -> bool:
         """True if the part has grown recently."""
-        return name in self._passed
+        return name in self._revisions
 
     def forget(self, name: str | None = None) -> None:
         """Forget the revisions of a part that was read whole or is gone; without a name of every part."""
         if name is None:
-            self._passed.clear()
+            self._revisions.clear()
         else:
-            self._passed.pop(name, None)
+            self._revisions.pop(name, None)
 
     def _remember(self, part: Part) -> None:
-        self._passed.setdefault(part.name, deque(maxlen=REMEMBERED)).append(part.revision)
-        self._passed.move_to_end(part.name)
-        if len(self._passed) > REMEMBERED:
-            self._passed.popitem(last=False)
+        self._revisions.setdefault(part.name, deque(maxlen=REMEMBERED)).append(part.revision)
+        self._revisions.move_to_end(part.name)
+        if len(self._revisions) > REMEMBERED:
+            self._revisions.popitem(last=False)
 
 
 def _join_appends(appends: Sequence[Append]) -> list[tuple[str | None, Part, list[Item]]]:

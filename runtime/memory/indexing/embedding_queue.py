@@ -36,15 +36,15 @@ class EmbeddingQueue:
         self._clock = clock
         self._embedder: Embedder | None = None
         self._model_in_index: tuple[str, int | None, str | None] | None = None
-        self._more = asyncio.Event()
-        self._used = asyncio.Event()
-        self._one = asyncio.Lock()
+        self._wake = asyncio.Event()
+        self._renewed = asyncio.Event()
+        self._batch_lock = asyncio.Lock()
         self._batch: asyncio.Task[int] | None = None
         self._mismatch: str | None = None
         self._failure: str | None = None
         self._index_failed = False
         self.switched_off: str | None = None
-        """Why nothing is embedded before the next start, in one line; what waits is embedded then."""
+        """Reason why nothing is embedded before the next start, in one line; waiting entries are embedded then."""
 
     @property
     def problem(self) -> str | None:
@@ -53,7 +53,7 @@ class EmbeddingQueue:
 
     @property
     def mismatch(self) -> str | None:
-        """Return what a person must fix before embedding continues."""
+        """Return the problem that a person must fix before embedding continues."""
         return self._mismatch
 
     @property
@@ -63,7 +63,7 @@ class EmbeddingQueue:
 
     def more(self) -> None:
         """Note that there may be something to embed."""
-        self._more.set()
+        self._wake.set()
 
     async def use(self, embedder: Embedder | None) -> None:
         """Use this embedding from now on; vectors of another model are created again. The running batch is cancelled,
@@ -81,8 +81,8 @@ class EmbeddingQueue:
         except IndexFailed as error:
             self._index_failed = True
             self._fail(error.line())  # The model is set again before the next batch.
-        self._used.set()
-        self._more.set()
+        self._renewed.set()
+        self._wake.set()
 
     @property
     def _at_once(self) -> int:
@@ -109,7 +109,7 @@ class EmbeddingQueue:
         return done
 
     def _finished_entries(self, stats: IndexStats) -> int:
-        """Return how many entries have all that the embedding makes."""
+        """Return the number of entries that have everything the embedding makes."""
         wants_tokens = self._embedder is not None and self._embedder.token_bits is not None
         return min(stats.embedded, stats.tokenized) if wants_tokens else stats.embedded
 
@@ -117,8 +117,8 @@ class EmbeddingQueue:
         """Embed everything that is or becomes pending, for ever; wait longer after each failure, until `use`."""
         wait = FIRST_WAIT
         while True:
-            self._more.clear()
-            self._used.clear()
+            self._wake.clear()
+            self._renewed.clear()
             try:
                 await self._set_model()
                 done = 0 if self._mismatch or self.switched_off else await self._next(self._at_once)
@@ -129,7 +129,7 @@ class EmbeddingQueue:
                 self._fail(error.line())
                 longest = LONGEST_WAIT_FOR_AN_INDEX if self._index_failed else LONGEST_WAIT
                 wait = min(wait, longest)
-                renewed = await happens(self._used, wait, self._clock)
+                renewed = await happens(self._renewed, wait, self._clock)
                 wait = FIRST_WAIT if renewed else min(wait * 2, longest)
                 continue
             wait = FIRST_WAIT
@@ -138,12 +138,12 @@ class EmbeddingQueue:
             if done:
                 await asyncio.sleep(0)
             else:
-                await self._more.wait()
+                await self._wake.wait()
 
     async def _next(self, limit: int) -> int:
         """Embed one batch; a running one finishes first. The batch is a task of its own, so that `use` can cancel
         it."""
-        async with self._one:
+        async with self._batch_lock:
             embedder = self._embedder
             if embedder is None:
                 return 0

@@ -79,7 +79,7 @@ class Indexer:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Return what does not work at the moment, one line each."""
+        """Return the current problems, one line each."""
         lines = (self.index_problem, *self.unread, self.queue.problem)
         return tuple(dict.fromkeys(line for line in lines if line))
 

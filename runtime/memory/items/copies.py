@@ -1,4 +1,4 @@
-"""What outputs of tools in threads quote of items that are deleted."""
+"""Deletes copies of items that outputs of tools in threads quote."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _AT_ONCE: Final = 500
 
 
 class UndoneItem(NamedTuple):
-    """What was done with an item that the run wrote. `replaced_by`: the id of the item that replaced it meanwhile."""
+    """Outcome of an undo for one item of the run. `replaced_by`: the id of the item that replaced it meanwhile."""
 
     item: Item
     outcome: Outcome
@@ -72,12 +72,12 @@ async def undo_items(
 async def foresee_undo(
     memory: OpenMemory, user_id: str, run_id: str, *, agent_id: str | None = None, began: datetime | None = None
 ) -> list[UndoneItem]:
-    """Return what `undo_items` would do now, without doing it. Raises StoreError."""
+    """Return the outcomes that `undo_items` would have now. Raises StoreError."""
     return await _foresee(memory, await items_of_run(memory, user_id, run_id, agent_id=agent_id, began=began))
 
 
 async def _foresee(memory: OpenMemory, items: Sequence[Item]) -> list[UndoneItem]:
-    """Return what an undo does with these items of one run, newest first."""
+    """Return the outcomes of an undo of these items of one run, newest first."""
     known = await validity_of(memory, items)
     gone: Outcome = "deleted" if "delete" in memory.store.capabilities else "retracted"
     found = []

@@ -1,4 +1,4 @@
-"""What became of items: which newer item replaced one, and whether it was retracted (see `succession`)."""
+"""Validity of items: the newer item that replaced one, and retractions (see `succession`)."""
 
 from __future__ import annotations
 

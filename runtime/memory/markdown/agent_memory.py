@@ -20,7 +20,7 @@ from secrets import token_hex
 from runtime.clock import Clock, utc
 from runtime.memory.errors import FsyncFailed, NoSuchItem, StoreBusy, StoreError
 from runtime.memory.files.agent_folder import lock_folder, open_folder
-from runtime.memory.files.folder import Folder, naming, sync
+from runtime.memory.files.folder import Folder, file_errors, sync
 from runtime.memory.item import Item, idempotency_key
 from runtime.memory.markdown.items import log_items, long_term_items
 from runtime.memory.markdown.log_state import LogState
@@ -253,7 +253,7 @@ class AgentMemory:
             number = next((at for at, item in enumerate(self._items(old)) if item.memory_id == memory_id), None)
             if number is None:
                 return before
-            with naming_item(place, name):
+            with item_errors(place, name):
                 if isinstance(old, DailyLog):
                     new: DailyLog | MarkdownDocument = old.replacing(old.entries[number], text)
                 else:
@@ -293,7 +293,7 @@ class AgentMemory:
             old = _parse_file(name, before)
             gone.update({number: item.memory_id for number, item in enumerate(self._items(old)) if unwanted(item)})
             try:
-                with naming_item(place, name):
+                with item_errors(place, name):
                     new = self._without(old, gone.keys())
             except StoreError as error:
                 refused.append(error)
@@ -373,7 +373,7 @@ class AgentMemory:
                 return False
             root = Folder.open_root(self.root)
             assert root is not None
-            with root, naming(folder.path, "delete"):
+            with root, file_errors(folder.path, "delete"):
                 gone = f".{self.agent_id}~{token_hex(4)}"
                 os.rename(self.agent_id, gone, src_dir_fd=root.descriptor, dst_dir_fd=root.descriptor)
                 sync(root.descriptor, root.path)
@@ -397,7 +397,7 @@ def collecting(failures: list[StoreError]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def naming_item(folder: Folder, name: str) -> Iterator[None]:
+def item_errors(folder: Folder, name: str) -> Iterator[None]:
     """Turn Inseparable into a StoreError that names the file and says what to do."""
     try:
         yield

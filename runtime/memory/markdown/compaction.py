@@ -32,13 +32,13 @@ from runtime.memory.succession import HiddenItems, changes_among
 @dataclass(frozen=True)
 class _LogSnapshot:
     """A log as it was read: its revision and hash, its bullets, and why it must not be deleted, if so. Bullets in
-    `left` only prevent the deletion of their log."""
+    `unpromoted` only prevent the deletion of their log."""
 
     revision: str
     hash: bytes
     promotable: tuple[MarkedBullet, ...]
     problem: StoreProblem | None
-    left: StoreProblem | None = None
+    unpromoted: StoreProblem | None = None
 
 
 def compact(agent_memory: AgentMemory, older_than: date) -> Compaction:
@@ -59,7 +59,7 @@ def compact(agent_memory: AgentMemory, older_than: date) -> Compaction:
         put = _promote(agent_memory, folder, readings)
         due = {day: found for day, found in sorted(readings.items()) if day < min(older_than, today)}
         kept = {day: problem for day, found in readings.items() if (problem := found.problem)}
-        kept |= {day: found.left for day, found in due.items() if found.left and day not in kept}
+        kept |= {day: found.unpromoted for day, found in due.items() if found.unpromoted and day not in kept}
         old = {day: found for day, found in due.items() if day not in kept}
         if old:
             folder.settle(MEMORY)

@@ -14,7 +14,7 @@ from datetime import date
 from pathlib import Path
 from typing import NamedTuple
 
-from runtime.memory.files.folder import Folder, naming, read_all, revision, sync, write_all
+from runtime.memory.files.folder import Folder, file_errors, read_all, revision, sync, write_all
 from runtime.memory.item import Twins, chunk_hash
 from runtime.memory.markdown.text.annotation import idempotency_keys
 from runtime.memory.markdown.text.daily_log import DailyLog, closing_of, header
@@ -44,7 +44,7 @@ class LogState:
         self.occurrences: Counter[Twins] = Counter()
         """The number of equal entries."""
         self.newline = "\n"
-        self._seen: tuple[int, int, int] | None = None
+        self._signature: tuple[int, int, int] | None = None
         self._window = b""
 
     def refresh(self, logs: Folder) -> None:
@@ -53,7 +53,7 @@ class LogState:
             if descriptor is None:
                 self._forget()
             else:
-                with naming(logs.path / self.name, "read"):
+                with file_errors(logs.path / self.name, "read"):
                     self._learn(descriptor)
 
     def append(self, logs: Folder, entries: Callable[[], bytes]) -> Step | None:
@@ -67,46 +67,46 @@ class LogState:
         while True:
             with logs.open_file(self.name, os.O_RDWR | os.O_CREAT | os.O_APPEND) as descriptor:
                 assert descriptor is not None
-                with naming(path, "read"):
+                with file_errors(path, "read"):
                     size = self._learn(descriptor, repair=True)
                 data = entries()
                 if not data:
                     return None
                 closing = closing_of(self._window, self.newline) if size else header(self.day)
-                learned, known = self._seen, os.fstat(descriptor)
+                learned, known = self._signature, os.fstat(descriptor)
                 self._write(descriptor, size, closing + data, path)
                 if not size:
                     sync(logs.descriptor, logs.path)
                 found = logs.status(self.name)
                 if found is not None and os.path.samestat(found, os.fstat(descriptor)):
-                    alone = learned == _from_outside(known) and self._seen == _from_outside(found)
+                    alone = learned == _signature(known) and self._signature == _signature(found)
                     added_only = not size or not closing
                     return Step(revision(known) if size else None, revision(found)) if alone and added_only else None
 
     def _write(self, descriptor: int, size: int, data: bytes, path: Path) -> None:
         try:
-            with naming(path, "write"):
+            with file_errors(path, "write"):
                 write_all(descriptor, data)
                 written = os.fstat(descriptor)
         except BaseException:
             self._forget()
-            _take_back(descriptor, size, data)
+            _undo_write(descriptor, size, data)
             raise
         sync(descriptor, path)
         self._window = (self._window + data)[-_WINDOW:]
-        if self._look(descriptor) != size + len(data) or self._seen != _from_outside(written):
+        if self._look(descriptor) != size + len(data) or self._signature != _signature(written):
             self._forget()
 
     def _look(self, descriptor: int) -> int:
         """Note the log's status; return its size."""
         status = os.fstat(descriptor)
-        self._seen = _from_outside(status)
+        self._signature = _signature(status)
         return status.st_size
 
     def _learn(self, descriptor: int, *, repair: bool = False) -> int:
         """Read what has changed since the last time; return the log's size."""
         status = os.fstat(descriptor)
-        if self._seen == _from_outside(status):
+        if self._signature == _signature(status):
             return status.st_size
         if repair:
             _cut_zeros(descriptor)
@@ -119,10 +119,10 @@ class LogState:
 
     def _learn_growth(self, descriptor: int, status: os.stat_result) -> bool:
         """True if the log is the known one with more entries at its end."""
-        if self._seen is None or status.st_ino != self._seen[0] or status.st_size <= self._seen[1]:
+        if self._signature is None or status.st_ino != self._signature[0] or status.st_size <= self._signature[1]:
             return False
         known = len(self._window)
-        tail = read_all(descriptor, self._seen[1] - known)
+        tail = read_all(descriptor, self._signature[1] - known)
         if tail[:known] != self._window or tail[known - 1 : known] != b"\n" or not tail[known:].startswith(_NEXT_ENTRY):
             return False
         self._enter(tail[known:])
@@ -136,11 +136,11 @@ class LogState:
         self.occurrences.update(entry.annotation.twins(chunk_hash(entry.text)) for entry in entries)
 
 
-def _from_outside(status: os.stat_result) -> tuple[int, int, int]:
+def _signature(status: os.stat_result) -> tuple[int, int, int]:
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _take_back(descriptor: int, size: int, data: bytes) -> None:
+def _undo_write(descriptor: int, size: int, data: bytes) -> None:
     """Undo a write that failed half-way (a full disk), unless another process has written too."""
     with contextlib.suppress(OSError):
         written = read_all(descriptor, size)

@@ -50,7 +50,7 @@ class FoundBullets(NamedTuple):
     """The marked bullets of a log: those to promote, in order, and the others."""
 
     promotable: tuple[MarkedBullet, ...]
-    left: tuple[UnpromotedBullet, ...]
+    unpromoted: tuple[UnpromotedBullet, ...]
 
 
 def marked_bullets(agent_id: str, log: DailyLog) -> FoundBullets:

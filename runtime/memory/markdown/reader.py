@@ -14,7 +14,7 @@ from pathlib import Path
 
 from runtime.memory.errors import StoreError
 from runtime.memory.files import lock
-from runtime.memory.files.folder import Folder, naming, read_all, revision
+from runtime.memory.files.folder import Folder, file_errors, read_all, revision
 from runtime.memory.files.reader import FileReader
 from runtime.memory.item import Item
 from runtime.memory.markdown.agent_memory import LOGS, MEMORY, logs_of, part_name
@@ -180,10 +180,8 @@ class Measure:
         self.days += found
         for day in [None, *found]:
             name = MEMORY if day is None else f"{day.isoformat()}.md"
-            with (
-                self.reporting(agent.path / (name if day is None else f"{LOGS}/{name}")),
-                _folder_of(agent, day) as folder,
-            ):
+            path = agent.path / (name if day is None else f"{LOGS}/{name}")
+            with self.reporting(path), _folder_of(agent, day) as folder:
                 if folder is not None:
                     self._take_file(agent_id, day, folder, name)
 
@@ -196,7 +194,7 @@ class Measure:
             file = str(folder.path / name)
             known, found = self._cached_findings.get(file, ("", []))
             if known != revision(status):
-                with naming(folder.path / name, "read"):
+                with file_errors(folder.path / name, "read"):
                     data = read_all(descriptor)
                 found = [*_not_utf8(data), *unread_texts(agent_id, day, data)]
                 self._cached_findings[file] = revision(status), found

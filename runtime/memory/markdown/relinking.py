@@ -61,7 +61,7 @@ def _name(item: Item) -> _Name:
 
 
 def _links(item: Item, deleted: Mapping[_Name, str | None], renewed: Mapping[_Name, str]) -> _Links:
-    """Return what the item replaces and retracts, by current ids. `deleted`: what deleted items had replaced."""
+    """Return the current ids that the item replaces and retracts. `deleted`: those that deleted items had replaced."""
     scope, replaces = scope_of(item), item.replaces
     passed: set[str] = set()
     while replaces is not None and replaces not in passed and (scope, replaces) in deleted:

@@ -20,7 +20,7 @@ from runtime.clock import SYSTEM, Clock
 from runtime.memory.errors import NoSuchItem
 from runtime.memory.files.store import FileStore
 from runtime.memory.files.writable import unwritable
-from runtime.memory.item import Item, legal
+from runtime.memory.item import Item, valid_agent
 from runtime.memory.markdown.agent_memory import AgentMemory, MarkdownEdit, WriteRequest, WriteResult
 from runtime.memory.markdown.compaction import compact
 from runtime.memory.markdown.reader import MarkdownReader
@@ -58,7 +58,7 @@ class MarkdownStore(FileStore[MarkdownReader, AgentMemory]):
         await self._in_thread(self._reader.sweep)
 
     def _writer(self, agent_id: str) -> AgentMemory:
-        return AgentMemory(self.root, legal(agent_id), self._clock)
+        return AgentMemory(self.root, valid_agent(agent_id), self._clock)
 
     async def _perform(self, writer: AgentMemory, requests: Sequence[WriteRequest]) -> Sequence[WriteResult]:
         outcomes = await self._write(writer.perform, requests)
@@ -87,7 +87,7 @@ class MarkdownStore(FileStore[MarkdownReader, AgentMemory]):
         )
 
     async def _remove(self, agent_id: str) -> bool:
-        batcher = self._batcher(legal(agent_id))
+        batcher = self._batcher(valid_agent(agent_id))
         await batcher.drain()
         return await self._write(self._writer(agent_id).remove)
 
@@ -103,7 +103,7 @@ class MarkdownStore(FileStore[MarkdownReader, AgentMemory]):
 
     async def _agent_of(self, memory_id: str, agent_id: str | None) -> str:
         if agent_id is not None:
-            return legal(agent_id)
+            return valid_agent(agent_id)
         async for item in self.scan():
             if item.memory_id == memory_id:
                 return item.agent_id

@@ -78,7 +78,7 @@ def _in_log(agent_id: str, log: DailyLog) -> Iterator[tuple[int, str]]:
             yield start + 1, "this section is not an entry: an entry begins with `## HH:MM — title`"
         elif (at := _first_text(log.lines[start:end])) is not None:
             yield start + at + 1, "text before the first entry is not an entry"
-    for left in marked_bullets(agent_id, log).left:
+    for left in marked_bullets(agent_id, log).unpromoted:
         yield left.line, f"this is marked as long-term and cannot be copied: {left.why}"
 
 

@@ -36,7 +36,7 @@ _NAMESPACE: Final = uuid5(NAMESPACE_URL, "urn:symbiont:recall")
 
 
 class MessagePlace(NamedTuple):
-    """Where a message is. `position`: None for a summary, of which `thread_id` is the thread, and `summary` the id."""
+    """Location of a message, or of a summary: then `position` is None, and `summary` is its id."""
 
     thread_id: str
     position: int | None

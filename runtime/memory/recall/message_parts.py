@@ -1,4 +1,4 @@
-"""What is in the threads, as parts with revisions: how an index over messages finds out what changed.
+"""The messages of threads as parts with revisions, by which an index notices changes.
 
 The parts are computed from the rows of threads alone, so listing them reads no message. The log of changed threads says
 which of them to compute again. The first messages of some threads are one part, so that very many short threads are few

@@ -45,7 +45,7 @@ class GateOpen(RefusedItem):
 
 
 def check(declared: Sequence[Gate], given: Mapping[str, str], item: Item) -> dict[str, str]:
-    """Return what closes each declared or given gate, redacted.
+    """Return the value that closes each declared or given gate, redacted.
 
     Raises GateOpen, naming every open gate and how to close it. Reads files that the item names.
     """

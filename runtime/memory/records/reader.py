@@ -14,7 +14,7 @@ from typing import Any
 import structlog
 
 from runtime.memory.errors import StoreError
-from runtime.memory.files.folder import Folder, naming, revision
+from runtime.memory.files.folder import Folder, file_errors, revision
 from runtime.memory.files.reader import FileReader
 from runtime.memory.item import Item
 from runtime.memory.records.files import evidence, folder_index, outbox, state
@@ -55,7 +55,7 @@ class RecordReader(FileReader):
             yield folder, name_index
 
     def holds_items(self, folder: Folder) -> bool:
-        with naming(folder.path, "list"), os.scandir(folder.descriptor) as entries:
+        with file_errors(folder.path, "list"), os.scandir(folder.descriptor) as entries:
             return any(read_name(entry.name) is not None for entry in entries)
 
     def unreadable(self, agent_id: str) -> Part:

@@ -14,7 +14,7 @@ from dslc.blocks.variant import Variant
 from runtime.clock import SYSTEM, Clock, uuid7
 from runtime.memory.errors import FsyncFailed, StoreError, Unsupported
 from runtime.memory.files.store import FileStore
-from runtime.memory.item import Item, is_id, legal, retraction_uri
+from runtime.memory.item import Item, is_id, retraction_uri, valid_agent
 from runtime.memory.records import gates as gate
 from runtime.memory.records.files.outbox import Note
 from runtime.memory.records.files.record import fields_of, fixed_id
@@ -72,7 +72,7 @@ class RecordsStore(FileStore[RecordReader, RecordWriter]):
         super().__init__(root, clock, RecordReader)
         self._sync = RemoteSync(str(self.root), clock, self._claim, self._outgoing, self._mark)
         self._options = RecordsOptions()
-        self._given: Variant | None = None
+        self._declared: Variant | None = None
         self._remote: Remote | None = None
         self._remote_off: str | None = None
         self._behind: set[str] = set()
@@ -86,15 +86,15 @@ class RecordsStore(FileStore[RecordReader, RecordWriter]):
 
     @property
     def waiting(self) -> int:
-        """Return how many records are still to be sent."""
+        """Return the number of records still to be sent."""
         return self._sync.waiting
 
     def configure(self, options: Mapping[str, object]) -> None:
         self._options = RecordsOptions.model_validate(dict(options))
         given = self._options.remote
-        if is_same(given, self._given) and self._remote_off is None:
+        if is_same(given, self._declared) and self._remote_off is None:
             return
-        old, self._given, before = self._remote, given, self._remote_off
+        old, self._declared, before = self._remote, given, self._remote_off
         self._remote, self._remote_off = open_remote(given, self._clock)
         if self._remote_off not in {None, before}:
             _log.warning("memory_remote_off", store=self.identity, reason=self._remote_off)
@@ -126,13 +126,12 @@ class RecordsStore(FileStore[RecordReader, RecordWriter]):
     async def _append(self, items: tuple[Item, ...], gates: Mapping[str, str]) -> tuple[Item, ...]:
         closed = await self._close_gates(items, gates)
         of_item = {id(item): each for item, each in zip(items, closed, strict=True)}
-        remote = self._given is not None
+        remote = self._declared is not None
 
         async def put(agent: str, own: Sequence[Item]) -> Sequence[Item]:
             try:
-                done = await self._batcher(agent).put(
-                    Write(tuple(own), tuple(of_item[id(item)] for item in own), remote)
-                )
+                write = Write(tuple(own), tuple(of_item[id(item)] for item in own), remote)
+                done = await self._batcher(agent).put(write)
             except StoreError as error:
                 if not isinstance(error, FsyncFailed):
                     await self._write_failure(own[0], error)
@@ -143,7 +142,7 @@ class RecordsStore(FileStore[RecordReader, RecordWriter]):
         return await self._put_each(items, put)
 
     async def _close_gates(self, items: Sequence[Item], given: Mapping[str, str]) -> list[dict[str, str]]:
-        """Return what closes the gates for each item. Raises GateOpen, which is noted in `STATE.json`."""
+        """Return the values that close the gates for each item. Raises GateOpen, which is noted in `STATE.json`."""
         if not self._options.gates and not given:
             return [{} for _ in items]
         try:
@@ -153,8 +152,8 @@ class RecordsStore(FileStore[RecordReader, RecordWriter]):
             raise
 
     def _check(self, given: Mapping[str, str], item: Item) -> dict[str, str]:
-        """Return what closes the gates for an item. A retraction that undo writes passes: it adds nothing, and clients
-        cannot write its source_uri. Raises GateOpen."""
+        """Return the values that close the gates for an item. A retraction that undo writes passes: it adds nothing,
+        and clients cannot write its source_uri. Raises GateOpen."""
         if item.retracts is not None and item.source_uri == retraction_uri(item.retracts):
             return {}
         return gate.check(self._options.gates, given, item)
@@ -172,7 +171,7 @@ class RecordsStore(FileStore[RecordReader, RecordWriter]):
     async def _preview(self, items: tuple[Item, ...], gates: Mapping[str, str]) -> list[dict[str, Any]]:
         closed, refused = await self._in_thread(self._check_each, items, gates)
         records = [
-            fields_of(item.with_fields(memory_id=self._likely_id(item)), each, remote=self._given is not None)
+            fields_of(item.with_fields(memory_id=self._likely_id(item)), each, remote=self._declared is not None)
             for item, each in zip(items, closed, strict=True)
         ]
         if refused is not None:
@@ -183,8 +182,8 @@ class RecordsStore(FileStore[RecordReader, RecordWriter]):
     def _check_each(
         self, items: Sequence[Item], gates: Mapping[str, str]
     ) -> tuple[list[dict[str, str]], gate.GateOpen | None]:
-        """Return what closes the gates for each item, and the first refusal, if any. Raises GateOpen for an unknown
-        gate."""
+        """Return the values that close the gates for each item, and the first refusal, if any. Raises GateOpen for an
+        unknown gate."""
         closed: list[dict[str, str]] = []
         refused: gate.GateOpen | None = None
         for item in items:
@@ -201,7 +200,7 @@ class RecordsStore(FileStore[RecordReader, RecordWriter]):
         return fixed_id(item) or (item.memory_id if is_id(item.memory_id) else uuid7(self._clock))
 
     async def _forget_user(self, user_id: str, agent_id: str) -> int:
-        done: OperationResult = await self._batcher(legal(agent_id)).put(Forget(user_id))
+        done: OperationResult = await self._batcher(valid_agent(agent_id)).put(Forget(user_id))
         return done.forgotten
 
     def _writer(self, agent_id: str) -> RecordWriter:

@@ -21,7 +21,7 @@ from runtime.clock import Clock, utc, uuid7
 from runtime.memory.errors import FsyncFailed, StoreError
 from runtime.memory.files import lock
 from runtime.memory.files.agent_folder import lock_folder
-from runtime.memory.files.folder import Folder, naming
+from runtime.memory.files.folder import Folder, file_errors
 from runtime.memory.item import Item, is_id
 from runtime.memory.records.files import evidence, outbox
 from runtime.memory.records.files.folder_index import FolderIndex, is_current
@@ -163,7 +163,7 @@ class RecordWriter:
             if waiting is not None and kept:
                 waiting.flush()
         except BaseException:
-            self._discard_all(folder, proofs, waiting, kept)
+            self._discard(folder, proofs, waiting, kept)
             raise
         return kept
 
@@ -200,7 +200,7 @@ class RecordWriter:
         except BaseException:
             for each in kept:
                 folder.discard(each.name)
-            self._discard_all(folder, proofs, waiting, kept)
+            self._discard(folder, proofs, waiting, kept)
             raise
         for each in kept:
             self.name_index.put(each.name, each.size)
@@ -209,9 +209,7 @@ class RecordWriter:
                 proofs.publish(*each.event)
         proofs.flush()
 
-    def _discard_all(
-        self, folder: Folder, proofs: Folder, waiting: Folder | None, kept: Sequence[_StagedRecord]
-    ) -> None:
+    def _discard(self, folder: Folder, proofs: Folder, waiting: Folder | None, kept: Sequence[_StagedRecord]) -> None:
         for each in kept:
             folder.discard(each.partial)
             proofs.discard(each.event[0])
@@ -242,7 +240,7 @@ class RecordWriter:
         return {day: self.name_index.revision(day) for day in {each.item.timestamp.date() for each in kept}}
 
     def _appends(self, kept: Sequence[_StagedRecord], before: Mapping[date, str | None]) -> Iterator[Append]:
-        """Yield what was appended at the end of a day; any other change shows in the revision. `before`: the revisions
+        """Yield the appends at the end of a day; any other change shows in the revision. `before`: the revisions
         of the days without these records."""
         for day, revision in before.items():
             own = sorted(
@@ -280,7 +278,7 @@ class RecordWriter:
 
     def _write_stamp(self, folder: Folder) -> None:
         """Make other processes list the folder again."""
-        with folder.open_file(lock.NAME, os.O_WRONLY) as descriptor, naming(folder.path / lock.NAME, "write"):
+        with folder.open_file(lock.NAME, os.O_WRONLY) as descriptor, file_errors(folder.path / lock.NAME, "write"):
             if descriptor is not None:
                 os.write(descriptor, os.urandom(STAMP))
 

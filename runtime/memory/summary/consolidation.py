@@ -90,13 +90,13 @@ class SummaryMethod(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """`item` is stored. `fell_back`: why no model was used although one might have been. `left_out`: True if there were
-    more items than the limit. `not_configured`: True if the texts went to the default model because the call asked for
-    one, although none is configured."""
+    """`item` is stored. `fallback_reason`: why no model was used although one might have been. `left_out`: True if
+    there were more items than the limit. `not_configured`: True if the texts went to the default model because the call
+    asked for one, although none is configured."""
 
     item: Item
     method: SummaryMethod
-    fell_back: str | None = None
+    fallback_reason: str | None = None
     left_out: bool = False
     not_configured: bool = False
 
@@ -128,12 +128,12 @@ async def consolidate(memory: OpenMemory, wanted: SummaryRequest, now: datetime,
         if there is not None and fresh and _has_wanted_method(there, wanted):
             return Summary(there, _method_of(there), left_out=left_out)
         written = await _write_text(memory, items, wanted, most, owner)
-        if there is not None and fresh and written.fell_back is not None:
-            return Summary(there, _method_of(there), written.fell_back, left_out=left_out)
+        if there is not None and fresh and written.fallback_reason is not None:
+            return Summary(there, _method_of(there), written.fallback_reason, left_out=left_out)
         summary = _summary_item(wanted, key, items, written, content, now)
         kept = await _keep(memory, wanted, key, there, summary)
         not_configured = written.method.provider is not None and not _is_configured(memory)
-        return Summary(kept, written.method, written.fell_back, left_out=left_out, not_configured=not_configured)
+        return Summary(kept, written.method, written.fallback_reason, left_out=left_out, not_configured=not_configured)
 
 
 async def _sources(memory: OpenMemory, wanted: SummaryRequest) -> AsyncIterator[Item]:
@@ -207,14 +207,14 @@ class _SummaryText(NamedTuple):
 
     text: str
     method: SummaryMethod
-    fell_back: str | None = None
+    fallback_reason: str | None = None
 
 
 async def _write_text(
     memory: OpenMemory, items: list[Item], wanted: SummaryRequest, max_words: int, owner: CallOwner
 ) -> _SummaryText:
     """Raises ModelUnavailable, ModelRefused, BudgetExceeded if a model is required."""
-    fell_back = None
+    fallback_reason = None
     if not wanted.without_model:
         try:
             chosen = _model_to_use(memory, wanted)
@@ -225,12 +225,11 @@ async def _write_text(
         except (ModelUnavailable, ModelRefused, BudgetExceeded) as error:
             if wanted.strategy == "abstractive":
                 raise
-            fell_back = error.line()
+            fallback_reason = error.line()
     texts = [item.text for item in items]
     # Texts may consist of full stops only.
-    return _SummaryText(
-        extract(texts, max_words) or limit_words(" ".join(texts), max_words), SummaryMethod(), fell_back
-    )
+    text = extract(texts, max_words) or limit_words(" ".join(texts), max_words)
+    return _SummaryText(text, SummaryMethod(), fallback_reason)
 
 
 def _is_configured(memory: OpenMemory) -> bool:
@@ -305,9 +304,8 @@ async def _keep(memory: OpenMemory, wanted: SummaryRequest, key: str, there: Ite
     if there is not None:
         # A person may have added tags: they are preserved.
         tags = (*there.tags, *summary.tags)
-        return await memory.replace(
-            summary.with_fields(memory_id=there.memory_id, timestamp=there.timestamp, tags=tags)
-        )
+        kept = {"memory_id": there.memory_id, "timestamp": there.timestamp}
+        return await memory.replace(summary.with_fields(**kept, tags=tags))
     written = await memory.store.append([summary])
     if written:
         return written[0]

@@ -74,7 +74,7 @@ def _comparison_key(sentence: str) -> str:
 
 
 def _overlap(before: list[str], after: list[str]) -> int:
-    """Return how many of the last sentences `before` are at the beginning of `after`."""
+    """Return the number of last sentences of `before` that `after` begins with."""
     for count in range(min(len(before), len(after), MOST_REPEATED), 0, -1):
         if before[-count:] == after[:count]:
             return count

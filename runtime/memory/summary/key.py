@@ -22,7 +22,7 @@ def summary_key(project_id: str, start: datetime, end: datetime, source_memory_i
 
 
 def content_of(chunk_hashes: Iterable[str], max_words: int) -> str:
-    """Return what a summary was made of, for the `task` of its provenance: equal while the items' texts and the number
+    """Return the sources of a summary, for the `task` of its provenance: equal while the items' texts and the number
     of words are the same."""
     digest = hashlib.sha256("\n".join(chunk_hashes).encode()).hexdigest()[:16]
     return f"summarize in {max_words} words, items {digest}"

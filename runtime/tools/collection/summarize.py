@@ -202,10 +202,10 @@ def _no_model(context: Context, error: SymbiontError, model: str | None) -> NoRe
 
 
 def _model_notes(context: Context, done: Summary) -> list[str]:
-    if done.fell_back is None:
+    if done.fallback_reason is None:
         return []
     note = "no language model was asked, or none answered"
-    return [f"{note}: {done.fell_back}" if sees_all(context) else note]
+    return [f"{note}: {done.fallback_reason}" if sees_all(context) else note]
 
 
 def _limit_notes(done: Summary, limit: int) -> list[str]:

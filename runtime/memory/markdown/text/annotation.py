@@ -71,7 +71,7 @@ class Annotation(msgspec.Struct, frozen=True, omit_defaults=True):
         """Return the `twins` of the item with this chunk_hash and annotation."""
         return Twins(chunk_hash, OWNER if self.user is None else self.user, self.subject, self.replaces)
 
-    def with_time_and_text(self, *, at: datetime | None, text: str | None) -> Annotation:
+    def copy(self, *, at: datetime | None, text: str | None) -> Annotation:
         """Return it with this time and this exact text."""
         return msgspec.structs.replace(self, at=at, text=text)
 
@@ -127,9 +127,9 @@ def with_time(line: str, at: datetime) -> str | None:
     start, end, annotation = said[-1]
     inside = start + len(_OPEN)
     dated = f'{line[:inside]}"at":"{rfc3339(at)}",{line[inside:]}'
-    if take_annotation(dated)[1] == annotation.with_time_and_text(at=at, text=annotation.text):
+    if take_annotation(dated)[1] == annotation.copy(at=at, text=annotation.text):
         return dated
-    return f"{line[:start]}{annotation.with_time_and_text(at=at, text=annotation.text).render()}{line[end:]}"
+    return f"{line[:start]}{annotation.copy(at=at, text=annotation.text).render()}{line[end:]}"
 
 
 def idempotency_keys(text: str) -> Iterator[str]:
@@ -157,6 +157,6 @@ def _decode(encoded: str) -> Annotation | None:
     """Parse a comment; None if it is not a valid annotation (a person may have changed it)."""
     try:
         read = msgspec.json.decode(encoded, type=Annotation)
-        return read if read.at is None else read.with_time_and_text(at=read.at.astimezone(UTC), text=read.text)
+        return read if read.at is None else read.copy(at=read.at.astimezone(UTC), text=read.text)
     except (msgspec.DecodeError, ValueError, OverflowError, RecursionError):
         return None

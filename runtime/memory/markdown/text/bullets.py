@@ -40,7 +40,7 @@ def read(lines: Sequence[str], start: int, stop: int) -> Iterator[Bullet]:
         if annotation.text is not None and _visible_text(annotation.text) == text:
             text = annotation.text
         if text or annotation != NOTHING:
-            yield Bullet(at, end, text, annotation.with_time_and_text(at=annotation.at, text=None))
+            yield Bullet(at, end, text, annotation.copy(at=annotation.at, text=None))
         at = end
 
 
@@ -48,9 +48,7 @@ def write(text: str, annotation: Annotation, newline: str, marker: str = "-", *,
     """Return the lines of a bullet that `read` turns back into this text and annotation. `guarded`: always with an
     annotation."""
     lines = _lines(text, marker)
-    comment = annotation.with_time_and_text(
-        at=annotation.at, text=text if _visible_text(text) != text else None
-    ).render()
+    comment = annotation.copy(at=annotation.at, text=text if _visible_text(text) != text else None).render()
     comment = comment or (GUARD if guarded else "")
     if comment and len(lines) == 1:
         lines = [f"{lines[0]} {comment}"]

@@ -118,9 +118,9 @@ def entry_of(item: Item, end: str = "\n") -> bytes:
 
 
 def closing_of(tail: bytes, end: str = "\n") -> bytes:
-    """Return what must follow the last bytes of a log before an entry may: an interrupted write is closed, not cut off,
-    because it may also be a person's unfinished line. An open comment would hide the next entry, and half a heading
-    mark would become the last line of the entry before."""
+    """Return the bytes that must follow the end of a log before an entry may: an interrupted write is closed, not cut
+    off, because it may also be a person's unfinished line. An open comment would hide the next entry, and half a
+    heading mark would become the last line of the entry before."""
     if not tail or tail.endswith(b"\n"):
         return b""
     line = tail[tail.rfind(b"\n") + 1 :]
@@ -132,7 +132,7 @@ def _write(at: datetime, text: str, note: Annotation, end: str, *, guarded: bool
     whole_minute = at.second == 0 and at.microsecond == 0
     lines = _lines(at, text)
     shown = _visible_text(lines)
-    said = note.with_time_and_text(at=None if whole_minute else at, text=None if shown == text else text).render()
+    said = note.copy(at=None if whole_minute else at, text=None if shown == text else text).render()
     said = said or (GUARD if guarded else "")
     return [f"{line}{end}" for line in ([*lines, said] if said else lines)]
 
@@ -192,7 +192,7 @@ def _entry(start: int, end: int, at: datetime, lines: list[str]) -> LogEntry:
     bullets = None if exact else shown
     if bullets is not None and with_bullets is not whole:
         bullets = _visible_text([line.rstrip(BLANK) for line in with_bullets.split("\n")])
-    return LogEntry(start, end, at, text, note.with_time_and_text(at=None, text=None), bullets)
+    return LogEntry(start, end, at, text, note.copy(at=None, text=None), bullets)
 
 
 def _split_annotations(lines: Sequence[str]) -> tuple[str, Annotation]:

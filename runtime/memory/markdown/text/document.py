@@ -140,9 +140,8 @@ class MarkdownDocument(ItemLines[Bullet]):
         at, lines = self.updated_at or otherwise, list(self.lines)
         for _, bullet in reversed(self.items):
             if bullet.annotation.at is None:
-                lines[bullet.start : bullet.end] = bullets.add_time(
-                    lines[bullet.start : bullet.end], at, newline(lines)
-                )
+                place = slice(bullet.start, bullet.end)
+                lines[place] = bullets.add_time(lines[place], at, newline(lines))
         return MarkdownDocument(lines)
 
     def with_updated_time(self, agent_id: str, time: datetime, otherwise: datetime) -> MarkdownDocument:

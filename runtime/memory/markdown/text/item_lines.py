@@ -1,4 +1,4 @@
-"""What a document and a log have in common: lines, some of which are those of an item."""
+"""Base of documents and logs: lines, some of which are those of an item."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class FolderIndex:
 
     def __init__(self, agent_id: str) -> None:
         self._agent_id = agent_id
-        self._new: dict[str, _RecordKeys] = {}
+        self._added: dict[str, _RecordKeys] = {}
         self._forget()
 
     def _forget(self) -> None:
@@ -44,12 +44,12 @@ class FolderIndex:
 
     @property
     def behind(self) -> int:
-        """Return how many added records are not in the file yet."""
-        return len(self._new)
+        """Return the number of added records that are not in the file yet."""
+        return len(self._added)
 
     def add(self, name: str, item: Item) -> None:
         """Add a written record."""
-        self._new[name] = _keys_of(item)
+        self._added[name] = _keys_of(item)
 
     def write(self, folder: Folder, name_index: RecordNameIndex, now: datetime) -> None:
         """Write the file for the current records. Those known neither from the file nor by `add` are read."""
@@ -57,20 +57,20 @@ class FolderIndex:
         if not self._loaded or self._names - names:
             self._load(folder, name_index)
         for name in sorted(names - self._names | self._damaged & names):
-            known = self._new.get(name) or self._read_keys(folder, name_index, name)
+            known = self._added.get(name) or self._read_keys(folder, name_index, name)
             if known is not None:
                 self._add_keys(name, known)
         self._names = names
         data = json.dumps(self._json(name_index, now), indent=1, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
         folder.write(NAME, data)
-        self._loaded, self._new = True, {}
+        self._loaded, self._added = True, {}
         name_index.indexed = name_index.digest
 
     def _load(self, folder: Folder, name_index: RecordNameIndex) -> None:
         """Load the file if it was built from the existing records without the new ones."""
         self._forget()
         found = read_index(folder)
-        old = name_index.sizes.keys() - self._new.keys()
+        old = name_index.sizes.keys() - self._added.keys()
         if found is None or found.get("names") != f"{digest_of(old):032x}":
             return
         self._names, self._damaged = old, set(found.get("damaged", ()))

@@ -41,13 +41,13 @@ class RecordNameIndex:
         self.sizes: dict[str, int] = {}
         """The bytes of each record, by name."""
         self.damaged: dict[str, str] = {}
-        """Why a record could not be read, by name, for those that were tried."""
+        """Reasons why records could not be read, by name."""
         self.digest = 0
         """A sum over all names, which identifies the records of an index."""
         self._damaged_at: dict[str, tuple[int, int]] = {}
         self._marks: dict[str, int] = {}
         self._revisions: dict[date, int] = defaultdict(int)
-        self._seen: tuple[int, int, bytes] | None = None
+        self._state: tuple[int, int, bytes] | None = None
         self._unsure = False
         self.indexed: int | None = None
         """The `digest` of the records in `index.json`; None while unknown."""
@@ -71,7 +71,7 @@ class RecordNameIndex:
         """List the folder if it changed; always if `again`."""
         with self.lock:
             seen, now = _folder_state(folder), time.time_ns()
-            if seen != self._seen or again or (self._unsure and now - seen[1] > _SURE):
+            if seen != self._state or again or (self._unsure and now - seen[1] > _SURE):
                 found = {name for name in folder.names() if read_name(name) is not None}
                 for name in self.sizes.keys() - found:
                     self.remove(name)
@@ -79,7 +79,7 @@ class RecordNameIndex:
                     status = folder.status(name)
                     if status is not None:
                         self.put(name, status.st_size)
-                self._seen = seen if now - seen[1] > _SETTLED else None
+                self._state = seen if now - seen[1] > _SETTLED else None
                 self._unsure = False
             for name in list(self.damaged):
                 self._recheck(folder, name)
@@ -106,14 +106,14 @@ class RecordNameIndex:
         """Note that all written records are known; called before the folder's lock is released. Another process may
         have written at the same moment, so the folder is listed once more a second later."""
         with self.lock:
-            self._seen, self._unsure = _folder_state(folder), True
+            self._state, self._unsure = _folder_state(folder), True
 
     def clear(self) -> None:
         """Forget everything: the folder is gone."""
         with self.lock:
             for name in list(self.sizes):
                 self.remove(name)
-            self._seen = None
+            self._state = None
 
     def put(self, name: str, size: int, seen: str = "") -> None:
         """Add a record of this name and size. `seen`: a value that distinguishes it from an earlier content."""

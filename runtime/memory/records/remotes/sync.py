@@ -62,24 +62,24 @@ class RemoteSync:
         self._read = read
         self._mark = mark
         self._queue: list[Note] = []
-        self._known: set[Note] = set()
+        self._unsent: set[Note] = set()
         self._unmarked: dict[Note, Mark] = {}  # results that could not be written to disk yet
         self._task: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
         self._begin = asyncio.Event()  # records left by other processes wait a moment: a command may only read
         self._tried = asyncio.Event()
-        self._new: set[Note] = set()
+        self._untried: set[Note] = set()
         self._trying = self._closing = False
         self.remote: Remote | None = None
         self.fault: str | None = None
-        """Why the first record could not be sent; None if it was not tried or nothing waits."""
+        """Reason why the first record could not be sent; None if it was not tried or nothing waits."""
         self.stopped = False
         """True if nothing is sent until the options change."""
 
     @property
     def waiting(self) -> int:
-        """Return how many records are still to be sent, as far as this process knows."""
-        return len(self._known)
+        """Return the number of records still to be sent, as far as this process knows."""
+        return len(self._unsent)
 
     @property
     def _over(self) -> bool:
@@ -93,22 +93,22 @@ class RemoteSync:
     def add(self, notes: Sequence[Note], *, left: bool = False) -> None:
         """Queue records to be sent, now or when there is a remote. `left`: by an earlier process."""
         for note in notes:
-            if note not in self._known:
-                self._known.add(note)
+            if note not in self._unsent:
+                self._unsent.add(note)
                 heappush(self._queue, note)
                 if not left:
-                    self._new.add(note)
+                    self._untried.add(note)
         self._start_task(at_once=bool(notes) and not left)
 
     async def settle(self, seconds: float) -> None:
         """Wait until all are sent or one cannot be, at most this many seconds."""
         self._start_task(at_once=True)
-        await self._wait_until_tried(self._known, seconds)
+        await self._wait_until_tried(self._unsent, seconds)
 
     async def close(self, seconds: float) -> None:
         """Send untried records of this process, finish the current one, and stop: at most this many seconds each. The
         rest is sent after the store is opened next time."""
-        await self._wait_until_tried(self._new, seconds)
+        await self._wait_until_tried(self._untried, seconds)
         self._closing = True
         task, self._task = self._task, None
         if task is not None:
@@ -229,8 +229,8 @@ class RemoteSync:
 
     def _finish(self, note: Note) -> None:
         self.fault = None
-        self._known.discard(note)
-        self._new.discard(note)
+        self._unsent.discard(note)
+        self._untried.discard(note)
         if self._queue and self._queue[0] == note:
             heappop(self._queue)
         elif note in self._queue:
