@@ -58,7 +58,7 @@ def _read_entries(context: CheckState, known: Settings, body: Body, head: Checke
             invalid_end = entry.end_pos
         else:
             present = present or {str(other.key) for other in body.entries}
-            meant = _unknown(context, entry, known, present, head)
+            meant = _report_unknown(context, entry, known, present, head)
             given.misspelt |= {meant} if meant else set()
             given.unknown.append(entry)
             given.good = False
@@ -103,7 +103,7 @@ def _may_continue(setting: Setting, entry: EntryNode) -> bool:
     return (value.type in {"WORD", "NUMBER"} and setting.type in STRING_TYPES) or str(value) in {'""', entry.key}
 
 
-def _unknown(
+def _report_unknown(
     context: CheckState, entry: EntryNode, known: Settings, present: Collection[str], head: CheckedHead
 ) -> str | None:
     """Report an unknown key. Returns the setting it was probably meant to be, which then counts as given, or None."""
@@ -224,7 +224,7 @@ def _is_no_block(context: CheckState, entry: EntryNode) -> bool:
     )
 
 
-def _lost_body(context: CheckState, entry: EntryNode) -> bool:
+def _may_lose_body(context: CheckState, entry: EntryNode) -> bool:
     """True if an unreadable sign follows an entry, and its body may be lost with it; the sign was reported."""
     return entry.body is None and _SIGN.match(context.collector.text, entry.end_pos) is not None
 
@@ -253,7 +253,7 @@ def _named_group(context: CheckState, setting: Setting, entry: EntryNode) -> Any
         hint = f"such as `{setting.name} a-name {{ … }}`"
         context.collector.add("N206", f"this `{setting.name}` has no name", entry.value or entry.key, hint=hint)
     if entry.body is None:
-        if not isinstance(name, InvalidValue) and not _lost_body(context, entry):
+        if not isinstance(name, InvalidValue) and not _may_lose_body(context, entry):
             _add_no_body(context, setting, entry)
         return INVALID
     head = CheckedHead(entry.key, setting.name if isinstance(name, InvalidValue) else f"{setting.name} {name}")
@@ -301,7 +301,7 @@ def _variant(
     row = context.vocabulary.rows(setting.family or "").get(name)
     if row is None:
         return CheckedVariant(name, {})
-    if _lost_body(context, entry):
+    if _may_lose_body(context, entry):
         return INVALID
     given = read_body(context, row.options, entry.body, CheckedHead(entry.key, f"{setting.name} {name}"))
     return CheckedVariant(name, given.values) if given.good else INVALID

@@ -48,7 +48,7 @@ def explain(code: str | None, form: str) -> None:
         put(_json({"codes": [_summary(each) for each in pages]}) if form == "json" else _list(pages))
         return
     if code.upper() not in CODES:
-        raise CannotRun(_unknown(code))
+        raise CannotRun(_unknown_code(code))
     about = page(code.upper())
     if form == "json":
         examples = {"wrong": about.wrong, "right": about.right}
@@ -57,7 +57,7 @@ def explain(code: str | None, form: str) -> None:
         put(_Painter(colour(sys.stdout)).page(about))
 
 
-def _unknown(code: str) -> str:
+def _unknown_code(code: str) -> str:
     from dslc.diagnostics.diagnostic import CODES
 
     near: list[str] = []

@@ -43,14 +43,14 @@ def grammar(vocabulary: Vocabulary) -> dict[str, Any]:
         "patterns": [{"include": "#comment"}, {"include": "#elsewhere"}, {"include": "#block"}, {"include": "#string"}],
         "repository": {
             "comment": {"name": "comment.line.symbiont", "match": r"(?:#|//).*$"},
-            **_elsewhere(),
+            **_foreign_rules(),
             "block": _block(vocabulary),
             "body": {"patterns": [{"include": f"#{name}"} for name in _BODY]},
             "braces": {**_section(r"\{", r"\}", "block"), "patterns": [{"include": "#body"}]},
             **_entries(),
             "key": {
                 "patterns": [
-                    {"name": "support.type.property-name.symbiont", "match": _whole(_names(settings))},
+                    {"name": "support.type.property-name.symbiont", "match": _whole_word(_names(settings))},
                     {"name": "variable.other.property.symbiont", "match": _WORD},
                     {"name": "variable.other.property.symbiont", "match": _STRING},
                 ]
@@ -86,7 +86,7 @@ def _alternatives(words: Iterable[str]) -> str:
     return "|".join(sorted(words)) or "(?!)"
 
 
-def _whole(words: Iterable[str]) -> str:
+def _whole_word(words: Iterable[str]) -> str:
     """Pattern for one of the words, not inside a longer word."""
     return f"(?<![A-Za-z0-9_-])(?:{_alternatives(words)}){WORD_END}"
 
@@ -111,7 +111,7 @@ def _block(vocabulary: Vocabulary) -> Rule:
     }
 
 
-def _elsewhere() -> dict[str, Rule]:
+def _foreign_rules() -> dict[str, Rule]:
     """Rules for blocks of the wider language: only the head and the braces, not the syntax of the body."""
     inner = [{"include": "#comment"}, {"include": "#string"}, {"include": "#elsewhere-braces"}]
     return {
@@ -188,9 +188,9 @@ def _values(words: Iterable[str]) -> dict[str, Rule]:
             "patterns": [
                 {"include": "#string"},
                 {**_section(r"\[", r"\]", "list"), "patterns": [{"include": "#comment"}, {"include": "#value"}]},
-                {"name": "constant.language.boolean.symbiont", "match": _whole(("true", "false"))},
+                {"name": "constant.language.boolean.symbiont", "match": _whole_word(("true", "false"))},
                 {"name": "constant.numeric.symbiont", "match": NUMBER.replace("*+", "*")},
-                {"name": "support.constant.symbiont", "match": _whole(words)},
+                {"name": "support.constant.symbiont", "match": _whole_word(words)},
                 {"name": "variable.other.constant.symbiont", "match": _WORD},
             ]
         },

@@ -46,12 +46,12 @@ def other_quotes(state: RecoveryState, token: Token) -> bool:
     if sign in {"'''", "```"}:
         close = state.find(sign, at + 3)
         if close >= 0:
-            _in_quotes(state, at, close + 3, 3)
+            _replace_quotes(state, at, close + 3, 3)
             return True
     close = _closing_quote(state, at)
     if close < 0:
         return False
-    _in_quotes(state, at, close + 1, 1)
+    _replace_quotes(state, at, close + 1, 1)
     return True
 
 
@@ -68,7 +68,7 @@ def _closing_quote(state: RecoveryState, at: int) -> int:
     return first
 
 
-def _in_quotes(state: RecoveryState, at: int, end_pos: int, width: int) -> None:
+def _replace_quotes(state: RecoveryState, at: int, end_pos: int, width: int) -> None:
     quotes = '"' * width
     inner = state.text[at + width : end_pos - width]
     plain = "\\" not in inner and ('"' not in inner if width == 1 else '"""' not in inner and inner[-1:] != '"')
@@ -128,7 +128,7 @@ def _last_of_text(state: RecoveryState, setting: Setting | None, number: int) ->
         token = state.peek(number)
         if token.type in {"_NL", "RBRACE", "LBRACE", "RSQB", "$END"} or start(token) in state.closing_signs:
             break
-        if state.missing and token.type == "JUNK" and str(token) == ")" and "(" not in _between(state, token):
+        if state.missing and token.type == "JUNK" and str(token) == ")" and "(" not in _text_before(state, token):
             break
         if not _continues(state, setting, number, first):
             break
@@ -140,7 +140,7 @@ def _last_of_text(state: RecoveryState, setting: Setting | None, number: int) ->
     return last
 
 
-def _between(state: RecoveryState, token: Token) -> str:
+def _text_before(state: RecoveryState, token: Token) -> str:
     """The text from the next token up to `token`."""
     return state.text[start(state.peek()) : start(token)]
 

@@ -80,13 +80,13 @@ def block(kind: str, name: str, lines: Sequence[ExampleLine]) -> str:
     """Return a block in canonical form, without the final line end."""
     if not lines:
         return f"{kind} {name} {{}}"
-    return canonical("\n".join([f"{kind} {name} {{", *_over_lines(lines), "}"])).rstrip()
+    return canonical("\n".join([f"{kind} {name} {{", *_block_lines(lines), "}"])).rstrip()
 
 
-def _over_lines(lines: Sequence[ExampleLine]) -> Iterator[str]:
+def _block_lines(lines: Sequence[ExampleLine]) -> Iterator[str]:
     for each in lines:
         head = each.key if each.value is None else f"{each.key} {each.value}"
         if each.body:
-            yield from (f"{head} {{", *_over_lines(each.body), "}")
+            yield from (f"{head} {{", *_block_lines(each.body), "}")
         else:
             yield each.inline()

@@ -22,14 +22,14 @@ class LineMatcher(SequenceMatcher[str]):
     def get_matching_blocks(self) -> list[Match]:
         """Equal ranges in order, and an empty one at the end, as in SequenceMatcher."""
         found: list[Match] = []
-        for match in self._equal():
+        for match in self._equal_ranges():
             if found and (found[-1].a + found[-1].size, found[-1].b + found[-1].size) == (match.a, match.b):
                 found[-1] = found[-1]._replace(size=found[-1].size + match.size)
             else:
                 found.append(match)
         return [*found, Match(len(self.a), len(self.b), 0)]
 
-    def _equal(self) -> Iterator[Match]:
+    def _equal_ranges(self) -> Iterator[Match]:
         start = other = 0
         for end, other_end in [*self._pairs(), (len(self.a), len(self.b))]:
             if max(end - start, other_end - other) <= _LONGEST:
@@ -40,14 +40,14 @@ class LineMatcher(SequenceMatcher[str]):
 
     def _pairs(self) -> Iterator[tuple[int, int]]:
         """Pairs of line numbers, ascending on both sides."""
-        after, last = _once(self.b), -1
-        for line, number in _once(self.a).items():
+        after, last = _unique_lines(self.b), -1
+        for line, number in _unique_lines(self.a).items():
             if after.get(line, -1) > last:
                 last = after[line]
                 yield number, last
 
 
-def _once(lines: list[str]) -> dict[str, int]:
+def _unique_lines(lines: list[str]) -> dict[str, int]:
     """Lines that occur once, ignoring white space, with their numbers."""
     bare = ["".join(line.split()) for line in lines]
     count = Counter(bare)

@@ -61,16 +61,16 @@ def _options() -> Mapping[str, tuple[frozenset[str], frozenset[str]]]:
     rows where it is not)."""
     found: dict[str, tuple[set[str], set[str]]] = {}
     for row in (row for rows in Catalog.installed().families.values() for row in rows):
-        for option in _all(row.options):
+        for option in _all_settings(row.options):
             if not _is_secret(option.name):
                 found.setdefault(option.name, (set(), set()))[option.type != "secret"].add(row.name)
     return {name: (frozenset(rows), frozenset(others)) for name, (rows, others) in found.items() if rows}
 
 
-def _all(settings: Sequence[Setting]) -> Iterator[Setting]:
+def _all_settings(settings: Sequence[Setting]) -> Iterator[Setting]:
     for setting in settings:
         yield setting
-        yield from _all(setting.settings)
+        yield from _all_settings(setting.settings)
 
 
 def _is_option(key: str, words: Sequence[str]) -> bool:
@@ -118,7 +118,7 @@ def _values(text: str) -> list[Stretch]:
         inside = _depth(inside, match, begins=awaits and words[-2:-1] not in _HEADS)
         if near:
             awaits = section in {"=", ":", "["} or kind == "string" or (near == _WORD and _fills_line(text, match))
-            near = near if kind == "comment" or section == "\n" or _is_sign(match) else _after(section)
+            near = near if kind == "comment" or section == "\n" or _is_sign(match) else _next_value(section)
         # A second string after a value is hidden too.
         if not awaits and not (more and (kind == "string" or section == ",")):
             awaits = kind == "word" and (_is_secret(section) or _is_option(section, words))
@@ -151,7 +151,7 @@ def _is_sign(match: re.Match[str]) -> bool:
     return match.lastgroup == "other" and not any(map(str.isalnum, match.group()))
 
 
-def _after(section: str) -> int:
+def _next_value(section: str) -> int:
     """Kind of token that may be the value after a token that is not one."""
     return _STRING if section == "{" else _NOTHING
 

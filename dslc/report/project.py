@@ -22,12 +22,12 @@ def path_in_project(name: str) -> str:
     for root in (*checkouts, *map(os.path.realpath, checkouts), os.curdir):
         for path in (given, os.path.normpath(os.path.join(os.path.realpath(os.curdir), name))):  # noqa: PTH118
             relative = os.path.relpath(path, root)
-            if not _outside(relative):
+            if not _is_outside(relative):
                 return relative.replace(os.sep, "/")
     return given.replace(os.sep, "/")
 
 
-def _outside(relative: str) -> bool:
+def _is_outside(relative: str) -> bool:
     return relative == os.pardir or relative.startswith(os.pardir + os.sep)
 
 

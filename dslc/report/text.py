@@ -29,7 +29,7 @@ def render(compilation: Compilation, view: View) -> str:
     page = _Page({source.name: source for source in compilation.sources}, secrets, view.colour)
     parts = [page.diagnostic(diagnostic) for diagnostic in limit_per_file(compilation.diagnostics)]
     parts += [f"{line}\n" for line in omission_note(compilation.diagnostics)]
-    return "\n".join([*parts, summary(compilation), *_next(compilation, view)]) + "\n"
+    return "\n".join([*parts, summary(compilation), *_suggested_commands(compilation, view)]) + "\n"
 
 
 def render_failure(_message: str) -> str:
@@ -49,7 +49,7 @@ def _many(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _next(compilation: Compilation, view: View) -> list[str]:
+def _suggested_commands(compilation: Compilation, view: View) -> list[str]:
     """Line with commands that help with the diagnostics; empty list if there are none."""
     if not compilation.diagnostics:
         return []

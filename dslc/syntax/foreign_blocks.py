@@ -53,7 +53,7 @@ class ForeignBlocks:
         head = self._text[at:end].rstrip(WHITESPACE)
         if word[0] == "type" and _equates(head):
             return Section(at, at + len(head), foreign=True, head_end=at + len(head))
-        return self._over_lines(at, end)
+        return self._multiline_head(at, end)
 
     def _agent(self, at: int, brace: int) -> Section | None:
         """The agent without arguments whose body begins at `brace`; None if it is not one of the wider language."""
@@ -76,7 +76,7 @@ class ForeignBlocks:
                 parts.append(sign)
         return None
 
-    def _over_lines(self, at: int, line: int) -> Section | None:
+    def _multiline_head(self, at: int, line: int) -> Section | None:
         """A block whose head continues below its first line, which is not allowed: the whole block is one error."""
         end = self._lines_end(line)
         if self._text[end : end + 1] == "{":

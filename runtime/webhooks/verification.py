@@ -16,7 +16,7 @@ from runtime.secrets.secret import Secret
 from runtime.webhooks.keys.shared_secret import all_secret_bytes, secret_bytes
 from runtime.webhooks.providers.provider import Provider
 from runtime.webhooks.request.content import Content
-from runtime.webhooks.request.field_source import Read, compile_sources
+from runtime.webhooks.request.field_source import FieldReader, compile_sources
 from runtime.webhooks.request.payload import Payload
 from runtime.webhooks.request.request import StaticAnswer, WebhookRequest
 from runtime.webhooks.schemes.scheme import Check, Match, Scheme, UnsignedRequest
@@ -48,8 +48,8 @@ class Verifier:
 
     provider: Provider
     check: Check
-    _event: Read
-    _delivery_id: Read
+    _event: FieldReader
+    _delivery_id: FieldReader
     _secrets: Mapping[int | None, tuple[bytes, ...]] = field(repr=False)
     """For handshakes: all secrets under None, and each one under the index that a match reports."""
 

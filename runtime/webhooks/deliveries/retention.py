@@ -73,7 +73,7 @@ KEYS_FROM: Final = "replay_keys_from"
 """The row of `meta` with the time (Unix milliseconds) before which replay keys may have been deleted."""
 
 
-async def _nothing(now: int) -> int:
+async def _delete_nothing(now: int) -> int:
     return 0
 
 
@@ -92,7 +92,7 @@ class Retention:
         usage: StorageUsage,
         *,
         keep_seconds: float,
-        also: Callable[[int], Awaitable[int]] = _nothing,
+        also: Callable[[int], Awaitable[int]] = _delete_nothing,
     ) -> None:
         """`also`: deletes other old data. Called with the time to use, in Unix milliseconds; returns how much it
         deleted."""

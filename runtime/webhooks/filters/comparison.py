@@ -21,9 +21,9 @@ def compile_tests(rule: Condition) -> list[Test]:
     """
     tests: list[Test] = []
     if rule.equals is not None:
-        tests.append(_among((rule.equals,)))
+        tests.append(_equals((rule.equals,)))
     if rule.one_of:
-        tests.append(_among(rule.one_of))
+        tests.append(_equals(rule.one_of))
     if rule.contains is not None:
         tests.append(_contains(rule.contains))
     if rule.matches is not None:
@@ -47,7 +47,7 @@ def format_scalar(value: bool | float) -> str:
     return ("true" if value else "false") if isinstance(value, bool) else repr(value)
 
 
-def _among(wanted: Sequence[Scalar]) -> Test:
+def _equals(wanted: Sequence[Scalar]) -> Test:
     """Return a test for equality; JSON numbers and booleans compare as written.
 
     Text equals a JSON string of the same characters, and a number or boolean written so: `"42"` matches 42 and `"true"`
@@ -73,7 +73,7 @@ def _among(wanted: Sequence[Scalar]) -> Test:
 
 def _contains(wanted: str) -> Test:
     """Return a test for a string that contains this text, or an array with an equal member."""
-    member = _among((wanted,))
+    member = _equals((wanted,))
 
     def test(node: Any) -> bool:
         if isinstance(node, str):

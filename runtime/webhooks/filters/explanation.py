@@ -132,7 +132,7 @@ def _event(
 
 def _lines(name: str, depth: int, rule: Condition, headers: Headers, payload: Payload) -> Iterator[ExplanationLine]:
     """Explain the rule, then its nested parts. The language bounds the depth."""
-    inner = list(_inner(depth, rule, headers, payload))
+    inner = list(_nested_lines(depth, rule, headers, payload))
     verdict, refused = _verdict(rule, headers, payload)
     values, found = _values(rule, headers, payload)
     holds = verdict if verdict is None or name != "not" else not verdict
@@ -140,7 +140,7 @@ def _lines(name: str, depth: int, rule: Condition, headers: Headers, payload: Pa
     yield from inner
 
 
-def _inner(depth: int, rule: Condition, headers: Headers, payload: Payload) -> Iterator[ExplanationLine]:
+def _nested_lines(depth: int, rule: Condition, headers: Headers, payload: Payload) -> Iterator[ExplanationLine]:
     for group in getattr(rule, "any", ()):
         parts = [list(_lines("filter", depth + 2, each, headers, payload)) for each in group.filter]
         verdicts = [part[0].holds for part in parts]

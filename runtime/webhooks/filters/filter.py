@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Sequence
 
 from dslc.blocks.filter import Condition
 from runtime.webhooks.filters.comparison import as_texts, compile_tests
-from runtime.webhooks.request.field_source import Read
+from runtime.webhooks.request.field_source import FieldReader
 from runtime.webhooks.request.headers import Headers
 from runtime.webhooks.request.json_path import compile_path, is_general
 from runtime.webhooks.request.json_path_limit import node_limit
 from runtime.webhooks.request.payload import Payload
 
-Holds = Callable[[Headers, Payload], bool]
+Predicate = Callable[[Headers, Payload], bool]
 """Returns True if a filter accepts a request. Raises `RefusedRequest`: `ambiguous_header` if a header that it reads was
 sent twice, and the reason why the payload cannot be read (`invalid_json`, `duplicate_key`, `too_deep`,
 `too_complex`)."""
@@ -28,8 +28,8 @@ class Filters:
     def __init__(
         self,
         events: Sequence[str],
-        action: Read | None,
-        filters: Sequence[Holds],
+        action: FieldReader | None,
+        filters: Sequence[Predicate],
         *,
         searching: bool = False,
         decoded: bool = False,
@@ -47,7 +47,7 @@ class Filters:
         """Return the filter that refuses the delivery: `event`, or `filter_2` for the second filter; None if all accept
         it.
 
-        `event`: as the provider's row identified it. Raises `RefusedRequest` as `Holds` does.
+        `event`: as the provider's row identified it. Raises `RefusedRequest` as `Predicate` does.
         """
         if self._events and not self.wants(event, headers, payload):
             return "event"
@@ -76,7 +76,7 @@ class Filters:
 
 
 def compile_filters(
-    rules: Iterable[Condition], events: Sequence[str] = (), action: Read | None = None, *, decoded: bool = False
+    rules: Iterable[Condition], events: Sequence[str] = (), action: FieldReader | None = None, *, decoded: bool = False
 ) -> Filters | None:
     """Compile all rules and events, in their order, to one decision; None if there are none and no payload is needed.
     `decoded`: True if what runs needs the decoded payload.
@@ -85,16 +85,16 @@ def compile_filters(
     """
     rules = tuple(rules)
     filters = [compile_filter(rule) for rule in rules]
-    searching = any(_searches(rule) for rule in rules)
+    searching = any(_is_searching(rule) for rule in rules)
     if not (filters or events or decoded):
         return None
     return Filters(events, action, filters, searching=searching, decoded=decoded)
 
 
-def compile_filter(rule: Condition) -> Holds:
+def compile_filter(rule: Condition) -> Predicate:
     """Compile a rule: its comparisons, at least one of each `any`, none of its `not`. Raises ValueError for an invalid
     path or pattern."""
-    parts: list[Holds] = []
+    parts: list[Predicate] = []
     if rule.json_path is not None:
         parts.append(_on_path(rule.json_path, rule))
     if rule.header is not None:
@@ -106,9 +106,9 @@ def compile_filter(rule: Condition) -> Holds:
     return parts[0] if len(parts) == 1 else _all(parts)
 
 
-def _searches(rule: Condition) -> bool:
+def _is_searching(rule: Condition) -> bool:
     inner = [each for group in getattr(rule, "any", ()) for each in group.filter] + list(getattr(rule, "not_", ()))
-    return (rule.json_path is not None and is_general(rule.json_path)) or any(map(_searches, inner))
+    return (rule.json_path is not None and is_general(rule.json_path)) or any(map(_is_searching, inner))
 
 
 def beginnings(event: str) -> Iterable[str]:
@@ -118,7 +118,7 @@ def beginnings(event: str) -> Iterable[str]:
         yield event[: sign.start()]
 
 
-def _on_path(path: str, rule: Condition) -> Holds:
+def _on_path(path: str, rule: Condition) -> Predicate:
     """Return a filter that one of the nodes found must pass, with all tests. A value that the path does not find does
     not exist; null exists."""
     find, tests = compile_path(path), compile_tests(rule)
@@ -132,7 +132,7 @@ def _on_path(path: str, rule: Condition) -> Holds:
     return lambda headers, payload: any(all(test(node) for test in tests) for node in find(payload.value()))
 
 
-def _on_header(name: str, rule: Condition) -> Holds:
+def _on_header(name: str, rule: Condition) -> Predicate:
     """Return a filter of the header's exact value, without surrounding white space; an empty value exists."""
     lower, tests, absent = name.lower(), compile_tests(as_texts(rule)), rule.exists is False
 
@@ -145,13 +145,13 @@ def _on_header(name: str, rule: Condition) -> Holds:
     return holds
 
 
-def _all(parts: Sequence[Holds]) -> Holds:
+def _all(parts: Sequence[Predicate]) -> Predicate:
     return lambda headers, payload: all(holds(headers, payload) for holds in parts)
 
 
-def _any(parts: Sequence[Holds]) -> Holds:
+def _any(parts: Sequence[Predicate]) -> Predicate:
     return lambda headers, payload: any(holds(headers, payload) for holds in parts)
 
 
-def _not(holds: Holds) -> Holds:
+def _not(holds: Predicate) -> Predicate:
     return lambda headers, payload: not holds(headers, payload)

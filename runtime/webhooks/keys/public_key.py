@@ -67,7 +67,7 @@ def ed25519_key(secret: bytes) -> Key:
     if bytes((*raw[:31], raw[31] & 0x7F)) in _SMALL_ORDER:
         raise ValueError("the secret is an Ed25519 key that proves nothing (a point of small order)")
     sign = private.sign if isinstance(private, Ed25519PrivateKey) else None
-    return Key(_verifies(public.verify), sign)
+    return Key(_as_predicate(public.verify), sign)
 
 
 def p256_key(secret: bytes) -> Key:
@@ -87,10 +87,10 @@ def p256_key(secret: bytes) -> Key:
         def sign(message: bytes) -> bytes:
             return signer.sign(message, algorithm)
 
-    return Key(_verifies(lambda signature, message: verify(signature, message, algorithm)), sign)
+    return Key(_as_predicate(lambda signature, message: verify(signature, message, algorithm)), sign)
 
 
-def _verifies(verify: Callable[[bytes, bytes], None]) -> Callable[[bytes, bytes], bool]:
+def _as_predicate(verify: Callable[[bytes, bytes], None]) -> Callable[[bytes, bytes], bool]:
     def holds(signature: bytes, message: bytes) -> bool:
         try:
             verify(signature, message)

@@ -48,7 +48,7 @@ class Window:
         self.newest = newest
         self.counts = counts
 
-    def turn(self, now: int) -> None:
+    def advance(self, now: int) -> None:
         """Advance to the time `now` (Unix milliseconds).
 
         A clock that is slightly behind (another daemon's, or one that was set back a little) counts into the newest
@@ -109,7 +109,7 @@ class Rates:
         accepted, and the state of each limit."""
         windows = [self._windows[limit.key] for limit in limits]
         for window in windows:
-            window.turn(now)
+            window.advance(now)
         waits = [window.until_at_most(limit.quota - 1, now) for window, limit in zip(windows, limits, strict=True)]
         if not any(waits):
             for window in windows:
@@ -128,7 +128,7 @@ def _quota(window: Window, limit: Limit, wait: int, now: int) -> Quota:
     return Quota(limit.key[1], limit.quota, max(0, limit.quota - used), more_in)
 
 
-def fields(quotas: Sequence[Quota], retry_after: int = 0) -> bytes:
+def header_lines(quotas: Sequence[Quota], retry_after: int = 0) -> bytes:
     """Return the header lines that describe limits: `RateLimit-Policy` and `RateLimit`
     (draft-ietf-httpapi-ratelimit-headers-10: quota and window; remaining count, and seconds until more) and, for a
     sender that has to wait, `Retry-After` (RFC 9110 section 10.2.3)."""

@@ -219,13 +219,13 @@ class Receiver:
     def _decision_response(self, arrival: _Arrival, answer: StaticAnswer | None, decision: Decision) -> Response:
         """Return the answer to a decision. Raises `RefusedRequest`."""
         if decision.verdict == "limited":
-            raise RefusedRequest("rate_limited", fields=rate_limits.fields(decision.quotas, decision.retry_after))
+            raise RefusedRequest("rate_limited", fields=rate_limits.header_lines(decision.quotas, decision.retry_after))
         if decision.verdict == "replayed":
             raise RefusedRequest("replayed")
         if decision.verdict == "repeated":
             self._note(arrival, "repeated", "repeated", 202 if answer is None else answer.status, decision.delivery_id)
         response = accepted_response(decision.delivery_id) if answer is None else static_response(answer)
-        return response._replace(extra=rate_limits.fields(decision.quotas)) if decision.quotas else response
+        return response._replace(extra=rate_limits.header_lines(decision.quotas)) if decision.quotas else response
 
     def _note(self, arrival: _Arrival, verdict: str, reason: str, status: int, delivery_id: str | None = None) -> None:
         """Record a request that was not accepted in the audit, and count it."""

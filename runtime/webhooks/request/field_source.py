@@ -16,7 +16,7 @@ from runtime.webhooks.request.json_path import compile_path
 from runtime.webhooks.request.payload import Payload
 from runtime.webhooks.request.refusal import RefusedRequest
 
-Read = Callable[[Headers, Payload], str | None]
+FieldReader = Callable[[Headers, Payload], str | None]
 
 BODY: Final = "body"
 
@@ -35,7 +35,7 @@ def header_name(source: str) -> str | None:
     return source.removeprefix("header:") if source.startswith("header:") else None
 
 
-def compile_sources(sources: Sequence[str], *, malformed: str, every: bool = False) -> Read:
+def compile_sources(sources: Sequence[str], *, malformed: str, every: bool = False) -> FieldReader:
     """Return a function that reads the first of `sources` that is present and not empty, as text of at most 255
     characters; else None.
 
@@ -65,7 +65,7 @@ def compile_sources(sources: Sequence[str], *, malformed: str, every: bool = Fal
     return read if reads else _never
 
 
-def _reader(source: str, every: bool) -> Read:
+def _reader(source: str, every: bool) -> FieldReader:
     if source == BODY:
         return lambda headers, payload: payload.sha256()
     if source.startswith(_KEY):
@@ -74,7 +74,7 @@ def _reader(source: str, every: bool) -> Read:
     return _json(source, every) if name is None else _header(name)
 
 
-def _key(others: frozenset[str]) -> Read:
+def _key(others: frozenset[str]) -> FieldReader:
     def read(headers: Headers, payload: Payload) -> str | None:
         body = payload.value()
         return next((key for key in body if key not in others), None) if isinstance(body, dict) else None
@@ -82,7 +82,7 @@ def _key(others: frozenset[str]) -> Read:
     return read
 
 
-def _header(name: str) -> Read:
+def _header(name: str) -> FieldReader:
     lower = name.lower()
 
     def read(headers: Headers, payload: Payload) -> str | None:
@@ -93,7 +93,7 @@ def _header(name: str) -> Read:
     return read
 
 
-def _json(source: str, every: bool) -> Read:
+def _json(source: str, every: bool) -> FieldReader:
     finds = [compile_path(path) for path in source.split(_JOIN)]
 
     def read(headers: Headers, payload: Payload) -> str | None:

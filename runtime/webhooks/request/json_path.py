@@ -38,7 +38,7 @@ def compile_path(path: str) -> Nodes:
     is not a JSONPath."""
     parts, steps = _parts(path), plain_steps(path)
     if parts is None:
-        return _general(path)
+        return _compile_general(path)
     if steps is None:
         return lambda value: _follow(value, parts)
 
@@ -151,7 +151,7 @@ def _test(steps: tuple[str | int, ...], sign: str | None, literal: str) -> _Test
     return test
 
 
-def _general(path: str) -> Nodes:
+def _compile_general(path: str) -> Nodes:
     from runtime.webhooks.request.json_path_library import compile_with_library
 
     return compile_with_library(path)

@@ -15,7 +15,7 @@ from runtime.webhooks.audit.audit import noted_names
 from runtime.webhooks.filters.filter import Filters, compile_filters
 from runtime.webhooks.providers import find_provider
 from runtime.webhooks.providers.provider import Provider
-from runtime.webhooks.request.field_source import Read, compile_sources, header_name
+from runtime.webhooks.request.field_source import FieldReader, compile_sources, header_name
 from runtime.webhooks.schemes.hmac import Hmac
 from runtime.webhooks.schemes.jwt import Jwt
 from runtime.webhooks.schemes.scheme import Scheme
@@ -239,7 +239,7 @@ def _route(webhook: Webhook, configured: Provider, bound: IndexedSecrets, *, dec
     )
 
 
-def _action(row: Provider) -> Read | None:
+def _action(row: Provider) -> FieldReader | None:
     return compile_sources(row.action, malformed="malformed_event") if row.action else None
 
 

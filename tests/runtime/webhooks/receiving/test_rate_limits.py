@@ -20,7 +20,7 @@ from runtime.database.errors import Unavailable
 from runtime.database.schema import deliveries, rates, replay_keys
 from runtime.webhooks.deliveries.delivery import Candidate, Decision, Quota
 from runtime.webhooks.receiving.admission import Admission
-from runtime.webhooks.receiving.rate_limits import Limit, Rates, Window, fields
+from runtime.webhooks.receiving.rate_limits import Limit, Rates, Window, header_lines
 from tests.clocks import START, ManualClock
 from tests.runtime.webhooks.candidates import candidate, rows, verdicts
 
@@ -119,13 +119,13 @@ def test_a_limit_that_was_lowered_holds_at_once() -> None:
 
 def test_header_fields_say_how_limits_stand() -> None:
     quotas = (Quota("webhook", 60, 0, 12), Quota("user", 300, 7, 3))
-    assert fields(quotas, 12) == (
+    assert header_lines(quotas, 12) == (
         b"Retry-After: 12\r\n"
         b'RateLimit-Policy: "webhook";q=60;w=60, "user";q=300;w=60\r\n'
         b'RateLimit: "webhook";r=0;t=12, "user";r=7;t=3\r\n'
     )
-    assert b"Retry-After" not in fields(quotas)
-    assert fields(()) == b""
+    assert b"Retry-After" not in header_lines(quotas)
+    assert header_lines(()) == b""
 
 
 @pytest.fixture
