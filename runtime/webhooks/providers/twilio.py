@@ -14,6 +14,7 @@ from pydantic import Field
 from dslc.blocks.block import GroupModel
 from runtime.webhooks.keys.shared_secret import text_key
 from runtime.webhooks.providers.provider import Provider
+from runtime.webhooks.request.content import FORM
 from runtime.webhooks.request.payload import decode_form, json_or_form
 from runtime.webhooks.request.refusal import RefusedRequest
 from runtime.webhooks.request.request import StaticAnswer, WebhookRequest
@@ -22,7 +23,6 @@ from runtime.webhooks.schemes.scheme import Check, Match, Scheme, UnsignedReques
 
 _HEADER = "X-Twilio-Signature"
 _HASH = "bodySHA256"
-_FORM = "application/x-www-form-urlencoded"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,8 +84,8 @@ def _parts(request: WebhookRequest) -> tuple[str, str]:
         if len(hashes) != 1 or not hmac.compare_digest(hashes[0].encode("utf-8", "surrogatepass"), expected.encode()):
             raise RefusedRequest("signature_mismatch")
         return url, ""
-    media = (request.headers.get("content-type") or _FORM).partition(";")[0].strip().lower()
-    if media != _FORM and request.body:
+    media = (request.headers.get("content-type") or FORM).partition(";")[0].strip().lower()
+    if media != FORM and request.body:
         raise RefusedRequest("signature_mismatch")
     try:
         return url, _fields(request.body)
@@ -132,7 +132,7 @@ TWILIO = Provider(
     doc_url="https://www.twilio.com/docs/usage/security",
     scheme=FormUrl(),
     methods=("POST", "GET"),
-    content_type=_FORM,
+    content_type=FORM,
     decoder=json_or_form("payload", plain=True),
     event=("$.EventType", "$.MessageStatus", "$.SmsStatus", "$.CallStatus", "$[0].type"),
     delivery_id=("header:I-Twilio-Idempotency-Token",),

@@ -10,6 +10,7 @@ from urllib.parse import unquote_to_bytes
 
 from runtime import json_text
 from runtime.json_bounds import TOO_DEEP, excess
+from runtime.webhooks.request.content import FORM
 from runtime.webhooks.request.multipart import MULTIPART, Part, read_parts
 from runtime.webhooks.request.refusal import RefusedRequest
 
@@ -31,7 +32,6 @@ _FORM_FIELDS = 1000
 
 _PART = 256 * 1024
 
-_FORM = "application/x-www-form-urlencoded"
 _JSON_BEGINNINGS = (b"{", b"[")
 # What URL encoders write (WHATWG URL section 5.2, and the marks that JavaScript and Python leave as they are).
 _ONLY_FORM = re.compile(rb"[\w%+&*.~!'()-]+=[\w%+&*.~!'()=-]*", re.ASCII)
@@ -51,7 +51,7 @@ def decode_json(body: bytes, content_type: str = "application/json", *, last: bo
         raise RefusedRequest(error.reason) from None
 
 
-def decode_form(body: bytes, content_type: str = _FORM) -> object:
+def decode_form(body: bytes, content_type: str = FORM) -> object:
     """Return the form's fields by name; a repeated field is a list. Raises `RefusedRequest` `invalid_form`."""
     fields: dict[str, str | list[str]] = {}
     if not body.isascii() or body.count(b"&") >= _FORM_FIELDS:
@@ -127,7 +127,7 @@ def json_or_form(field: str = "payload", *, plain: bool = False, last: bool = Fa
     def decode(body: bytes, content_type: str) -> object:
         if plain and content_type[: len(MULTIPART)].lower() == MULTIPART:
             return decode_multipart(body, content_type, last=last)
-        form = content_type == _FORM
+        form = content_type == FORM
         if plain and form:
             form = json_text.without_mark(body).lstrip()[:1] not in _JSON_BEGINNINGS
         elif plain and not content_type:

@@ -19,9 +19,8 @@ from urllib.parse import urlencode
 from runtime.clock import rfc3339
 from runtime.errors import UsageError
 from runtime.webhooks.providers.provider import Provider
+from runtime.webhooks.request.content import FORM
 from runtime.webhooks.request.field_source import BODY, header_name
-
-_FORM = "application/x-www-form-urlencoded"
 
 
 class Sample(NamedTuple):
@@ -65,7 +64,7 @@ def make(provider: Provider, event: str | None, *, now: float, delivery_id: str)
     places = _placeholders(now, delivery_id)
     headers = tuple((key, str(_fill(value, places))) for key, value in wanted.get("headers", {}).items())
     if "form" in wanted:
-        body, content_type = urlencode(_fill(wanted["form"], places)).encode(), _FORM
+        body, content_type = urlencode(_fill(wanted["form"], places)).encode(), FORM
     else:
         body, content_type = _json(_fill(wanted["json"], places)), "application/json"
     return Sample(name, wanted.get("event", name), body, (("Content-Type", content_type), *headers), made_up=False)
@@ -125,7 +124,7 @@ def _generic_sample(provider: Provider, event: str | None, *, now: float, delive
         body["event"] = name
     if BODY in provider.delivery_id:
         body["sample"] = delivery_id  # so that two samples are two deliveries
-    form = provider.content_type == _FORM
+    form = provider.content_type == FORM
     data = (
         urlencode({key: each for key, each in body.items() if isinstance(each, str)}).encode() if form else _json(body)
     )
