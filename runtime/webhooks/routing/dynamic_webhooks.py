@@ -116,7 +116,16 @@ class DynamicWebhooks:
     ) -> DynamicWebhook | None:
         """Set the given values; return the changed webhook, or None if there is none."""
         given = {"title": title, "is_active": is_active}
-        return await self._update(user_id, webhook_id, {k: v for k, v in given.items() if v is not None})
+        values, now = {k: v for k, v in given.items() if v is not None}, milliseconds(self._clock)
+
+        def update(connection: Connection) -> DynamicWebhook | None:
+            chosen = webhooks.update().where(webhooks.c.id == webhook_id, *_owned_by(user_id))
+            if not connection.execute(chosen.values(**values, updated_at=_update_time(now))).rowcount:
+                return None
+            _advance_version(connection)
+            return self._webhook_by_id(connection, webhook_id)
+
+        return await self._database.transact(update)
 
     async def delete(self, user_id: str | None, webhook_id: str) -> bool:
         """Delete the webhook; its accepted deliveries still run. False if there is none."""
@@ -202,18 +211,6 @@ class DynamicWebhooks:
             return [newest]
         where = {"row": row.id, "user_id": row.user_id, "version": row.secret_version}
         return [newest, self._previous.open(row.previous_secret, **where)]
-
-    async def _update(self, user_id: str | None, webhook_id: str, values: dict[str, Any]) -> DynamicWebhook | None:
-        now = milliseconds(self._clock)
-
-        def update(connection: Connection) -> DynamicWebhook | None:
-            chosen = webhooks.update().where(webhooks.c.id == webhook_id, *_owned_by(user_id))
-            if not connection.execute(chosen.values(**values, updated_at=_update_time(now))).rowcount:
-                return None
-            _advance_version(connection)
-            return self._webhook_by_id(connection, webhook_id)
-
-        return await self._database.transact(update)
 
     def _open_secret(self, row: Any) -> bytes:
         """Return the secret, or UNVERIFIED. Raises `Unsealable`, also if the column is empty: write access to the
