@@ -124,12 +124,12 @@ def _filter() -> Ratio:
     webhook = one_webhook('    filter { json_path "$.pull_request.base.ref" equals "main" }\n')
     route = build_route(webhook, origin="bench", secrets=[Secret(SECRET.encode(), "bench")], problem=None).route
     assert route is not None
-    wanted = route.wanted
-    assert wanted is not None
+    filters = route.filters
+    assert filters is not None
     content, headers = _pull_request(), Headers(())
     payload = Payload(decode_json, content, "application/json")
-    assert wanted.refusing_filter("pull_request", headers, payload) is None
-    evaluating = _seconds(lambda: wanted.refusing_filter("pull_request", headers, payload))
+    assert filters.refusing_filter("pull_request", headers, payload) is None
+    evaluating = _seconds(lambda: filters.refusing_filter("pull_request", headers, payload))
     parsing = _seconds(lambda: decode_json(content))
     return Ratio(f"a filter / parsing its {len(content) / 1024:.0f} KiB body", evaluating / parsing, "at most 0.1")
 

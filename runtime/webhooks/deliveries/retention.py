@@ -117,7 +117,7 @@ class Retention:
     async def run(self) -> None:
         """Delete every ten minutes, and whenever there is no room, until cancelled."""
         while True:
-            self._usage.wanted.clear()
+            self._usage.prune_requested.clear()
             try:
                 await self.prune()
             except Unavailable as error:
@@ -240,7 +240,7 @@ class Retention:
     async def _pause(self, seconds: float) -> None:
         tasks = {
             asyncio.create_task(self._clock.sleep(seconds), name="retention pause"),
-            asyncio.create_task(self._usage.wanted.wait(), name="retention wake-up"),
+            asyncio.create_task(self._usage.prune_requested.wait(), name="retention wake-up"),
         }
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

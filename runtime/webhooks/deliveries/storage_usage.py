@@ -18,13 +18,13 @@ EACH_BYTES: Final = 512
 
 class StorageUsage:
     """The bytes of stored requests. Admission increments and checks `full`; retention measures and makes room,
-    immediately when `wanted` is set."""
+    immediately when `prune_requested` is set."""
 
     def __init__(self, keep: int = KEEP_BYTES) -> None:
         """`keep`: bytes."""
         self.keep = keep
         self.used = 0
-        self.wanted = asyncio.Event()
+        self.prune_requested = asyncio.Event()
         self.keys_from = 0
         """Unix milliseconds: replay keys that expire before this may have been deleted."""
         self.counted = 0
@@ -42,7 +42,7 @@ class StorageUsage:
         self.counted += size + EACH_BYTES
         if self.full or self._much_is_new():
             self._measured = self.used
-            self.wanted.set()
+            self.prune_requested.set()
 
     def set_measured(self, used: int, *, began: int) -> None:
         """Set the measured bytes, plus those `counted` since the measurement `began`: they may be counted twice until
@@ -50,7 +50,7 @@ class StorageUsage:
         self._measured = used
         self.used = used + self.counted - began
         if self._much_is_new():
-            self.wanted.set()
+            self.prune_requested.set()
 
     def _much_is_new(self) -> bool:
         """Return True if making room is likely to free something. Not for every delivery over the bound: if none has

@@ -251,7 +251,7 @@ class Receiver:
 
     async def _judge_once(self, arrival: _Arrival, route: Route, request: WebhookRequest) -> Judgement:
         now = self._clock.now()
-        searching = route.wanted is not None and route.wanted.searching
+        searching = route.filters is not None and route.filters.searching
         try:
             if len(arrival.body) > OFF_THE_LOOP:
                 async with self._large:
@@ -285,8 +285,8 @@ def _judge_request(arrival: _Arrival, route: Route, request: WebhookRequest, now
         return response
     verified = verifier.identify(match, request, payload)
     arrival.event, arrival.id = verified.event, verified.delivery_id
-    wanted = route.wanted
-    return verified, None if wanted is None else wanted.refusing_filter(verified.event, request.headers, payload)
+    filters = route.filters
+    return verified, None if filters is None else filters.refusing_filter(verified.event, request.headers, payload)
 
 
 def _refuse_unread(route: Route, method: str, headers: Headers) -> str | None:

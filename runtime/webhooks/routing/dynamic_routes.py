@@ -141,7 +141,7 @@ def _route(row: Any, secrets: tuple[Secret, ...]) -> Route:
         methods=frozenset(verifier.provider.methods),
         verifier=verifier,
         secrets=secrets,
-        wanted=compile_filters((), decoded=True),
+        filters=compile_filters((), decoded=True),
         noted_headers=noted_names(),
         body_limit=BODY_LIMIT,
         public_url=None,

@@ -42,7 +42,7 @@ class Route:
     methods: frozenset[str]
     verifier: Verifier
     secrets: tuple[Secret, ...]
-    wanted: Filters | None
+    filters: Filters | None
     noted_headers: tuple[str, ...]
     body_limit: int
     public_url: str | None
@@ -225,7 +225,7 @@ def _route(webhook: Webhook, configured: Provider, bound: IndexedSecrets, *, dec
         methods=frozenset((*row.methods, *(handshake.methods if handshake else ()))),
         verifier=verifier,
         secrets=secrets,
-        wanted=compile_filters(webhook.filter, webhook.event, _action(row), decoded=decoded),
+        filters=compile_filters(webhook.filter, webhook.event, _action(row), decoded=decoded),
         noted_headers=noted_names(*filter(None, map(header_name, (*row.event, *row.delivery_id)))),
         body_limit=webhook.limits.body or row.body_limit,
         public_url=webhook.public_url,

@@ -149,7 +149,7 @@ async def webhook_sign(
     provider, now = entry.route.verifier.provider, context.clock.now()
     made = samples.make(provider, event, now=now, delivery_id=delivery_id)
     signed = _signed_delivery(context, entry, entry.route, made.body, delivery_id, made.event, made.headers)
-    return {**signed, "event": made.name, "made_up": made.made_up}
+    return {**signed, "event": made.name, "made_up": made.is_generic}
 
 
 def _signed_delivery(

@@ -33,7 +33,7 @@ class Sample(NamedTuple):
     body: bytes
     headers: tuple[tuple[str, str], ...]
     """Headers in addition to the signature; the content type."""
-    made_up: bool
+    is_generic: bool
     """True: the provider has no sample, so this is a generic one."""
 
 
@@ -67,7 +67,7 @@ def make(provider: Provider, event: str | None, *, now: float, delivery_id: str)
         body, content_type = urlencode(_fill(wanted["form"], places)).encode(), FORM
     else:
         body, content_type = _json(_fill(wanted["json"], places)), "application/json"
-    return Sample(name, wanted.get("event", name), body, (("Content-Type", content_type), *headers), made_up=False)
+    return Sample(name, wanted.get("event", name), body, (("Content-Type", content_type), *headers), is_generic=False)
 
 
 def _sample_name(event: str, known: tuple[str, ...], provider: Provider) -> str:
@@ -128,7 +128,7 @@ def _generic_sample(provider: Provider, event: str | None, *, now: float, delive
     data = (
         urlencode({key: each for key, each in body.items() if isinstance(each, str)}).encode() if form else _json(body)
     )
-    return Sample(name, name, data, (("Content-Type", provider.content_type),), made_up=True)
+    return Sample(name, name, data, (("Content-Type", provider.content_type),), is_generic=True)
 
 
 def _put(body: dict[str, Any], path: str, text: str) -> None:

@@ -199,20 +199,20 @@ def test_what_comes_during_a_measurement_is_not_forgotten() -> None:
     usage.set_measured(8_000, began=usage.counted)
     began = usage.counted
     usage.add(1_400 - EACH_BYTES)
-    assert not usage.wanted.is_set()
+    assert not usage.prune_requested.is_set()
     usage.set_measured(8_000, began=began)
     assert usage.used == 9_400
     usage.add(1_400 - EACH_BYTES)
-    assert usage.wanted.is_set()
+    assert usage.prune_requested.is_set()
 
 
 def test_too_much_that_came_during_a_measurement_is_a_reason_for_another() -> None:
     usage = StorageUsage(10_000)
     began = usage.counted
     usage.add(3_000 - EACH_BYTES)
-    assert not usage.wanted.is_set()
+    assert not usage.prune_requested.is_set()
     usage.set_measured(8_000, began=began)
-    assert usage.wanted.is_set()
+    assert usage.prune_requested.is_set()
 
 
 async def test_when_what_waits_is_too_much_deliveries_are_refused_until_there_is_room(kept: Kept) -> None:

@@ -116,7 +116,7 @@ def test_an_event_without_a_sample_is_refused_with_the_nearest(event: str, hint:
 def test_a_provider_without_samples_gets_one_that_says_only_what_it_is(provider: str) -> None:
     row = PROVIDERS[provider]
     made = samples.make(row, None, now=NOW, delivery_id="0194")
-    assert made.made_up
+    assert made.is_generic
     assert made.body
     payload = row.payload(made.body, row.content_type)
     assert payload.value_or_none() is not None

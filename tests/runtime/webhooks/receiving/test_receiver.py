@@ -109,7 +109,7 @@ async def test_large_bodies_are_decoded_one_at_a_time_so_that_others_get_their_t
     webhook = Webhook(name="w", path="/w", insecure_allow_unverified=True, provider=Variant(name="custom"))
     mounted = build_route(webhook, origin="test", secrets=[], problem=None)
     assert mounted.route is not None, mounted.problem
-    route = replace(mounted.route, wanted=Filters((), None, (look,)), body_limit=OFF_THE_LOOP * 2)
+    route = replace(mounted.route, filters=Filters((), None, (look,)), body_limit=OFF_THE_LOOP * 2)
     routes = RouteTable.of([replace(mounted, route=route)])
     admission = Admission(database, clock)
     receiver = Receiver(lambda: routes, admission, Audit(database, clock), clock)
