@@ -70,11 +70,11 @@ def _root(explicit: Path | None) -> Root:
             )
         return root
     # No shell expands `~` in a configuration file.
-    folder = _at_home(explicit or Path(os.environ.get("SYMBIONT_ROOT") or folder)).absolute()
+    folder = _expand_home(explicit or Path(os.environ.get("SYMBIONT_ROOT") or folder)).absolute()
     return make(folder, os.environ, folder)
 
 
-def _at_home(path: Path) -> Path:
+def _expand_home(path: Path) -> Path:
     try:
         return path.expanduser()
     except RuntimeError:
@@ -116,7 +116,7 @@ def _serve(root: Root, paths: Sequence[Path], choice: ToolChoice | None, *, outp
         async with FailoverBackend(root, paths, fail) as backend:
             client = McpClient(backend, choice, output_schemas)
             server = make_server(lambda _request: client)
-            server.middleware.append(_early(backend))
+            server.middleware.append(_open_early(backend))
             await serve_stdio(server)
 
     try:
@@ -126,7 +126,7 @@ def _serve(root: Root, paths: Sequence[Path], choice: ToolChoice | None, *, outp
     return int(failed)
 
 
-def _early(backend: FailoverBackend) -> ServerMiddleware[Any]:
+def _open_early(backend: FailoverBackend) -> ServerMiddleware[Any]:
     """Return a middleware that opens the root after the client's first requests, without waiting for a call."""
     import asyncio
 

@@ -65,15 +65,15 @@ class FailoverBackend:
         self._stack = AsyncExitStack()
         self._own: McpBackend | None = None
         self._remote: RemoteBackend | None = None
-        self._taking: asyncio.Future[bool] | None = None
+        self._opening: asyncio.Future[bool] | None = None
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if self._taking is not None:
-            self._taking.cancel()
-            await asyncio.gather(self._taking, return_exceptions=True)
+        if self._opening is not None:
+            self._opening.cancel()
+            await asyncio.gather(self._opening, return_exceptions=True)
         await self._stack.aclose()
 
     async def prepare(self) -> None:
@@ -94,7 +94,7 @@ class FailoverBackend:
 
     async def default_choice(self) -> ToolChoice:
         """See `McpBackend`. A program that nobody runs yet is loaded first."""
-        if self._own is None and self._look() is None:
+        if self._own is None and self._current_owner() is None:
             if not self._paths and not await asyncio.to_thread(has_program, self._root):
                 return COLLECTIONS
             try:
@@ -110,7 +110,7 @@ class FailoverBackend:
 
     async def has_tables(self) -> bool:
         """See `McpBackend`. With a SQLite that nobody has opened yet, the list does not wait until it is."""
-        if self._own is None and self._look() is None and not os.environ.get("SYMBIONT_DATABASE"):
+        if self._own is None and self._current_owner() is None and not os.environ.get("SYMBIONT_DATABASE"):
             return True
         try:
             return await self._call_owner(lambda backend: backend.has_tables())
@@ -136,14 +136,14 @@ class FailoverBackend:
         loop = asyncio.get_running_loop()
         end = loop.time() + WAIT_SECONDS
         while self._own is None:
-            remote = self._look()
+            remote = self._current_owner()
             if remote is not None:
                 try:
                     return await work(remote)
                 except OwnerGone as gone:
                     if gone.was_sent and called is not None and not self._repeatable(*called):
                         raise BackendFailure(_owner_stopped(called[0])) from None
-            if await self._take():
+            if await self._own_root():
                 break
             if loop.time() > end:
                 raise BackendFailure(_owner_silent(self._root))
@@ -156,7 +156,7 @@ class FailoverBackend:
         row = listing.tool(name, self.may)
         return row is not None and (row.repeatable or row.only_reads(arguments))
 
-    def _look(self) -> RemoteBackend | None:
+    def _current_owner(self) -> RemoteBackend | None:
         """Return the owner recorded in the root, if any."""
         address = self._root.socket()
         if address is None:
@@ -165,13 +165,13 @@ class FailoverBackend:
             self._remote = RemoteBackend(address, self._root.identity)
         return self._remote
 
-    async def _take(self) -> bool:
+    async def _own_root(self) -> bool:
         """Own the root from now on; False if another process does. Raises BackendFailure if it cannot be opened."""
-        if self._taking is None or self._taking.done():
-            self._taking = asyncio.ensure_future(self._open())
+        if self._opening is None or self._opening.done():
+            self._opening = asyncio.ensure_future(self._open())
         try:
             # A cancelled call must not cancel the opening, for which others wait.
-            return await asyncio.shield(self._taking)
+            return await asyncio.shield(self._opening)
         except (SymbiontError, OSError) as error:
             hint = error.hint if isinstance(error, SymbiontError) else None
             failure = {"code": "provider_unavailable", "message": str(error), "hint": hint}

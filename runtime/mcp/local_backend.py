@@ -62,7 +62,7 @@ class LocalBackend:
         except SymbiontError as error:
             raise BackendFailure(failure_of(error, self._tools.get(name), self._caller).json()) from None
         except Exception:
-            raise _unforeseen(name) from None
+            raise _unexpected_failure(name) from None
         return BackendAnswer(text, json.loads(text))
 
     async def read(self, uri: str) -> BackendAnswer:
@@ -74,11 +74,11 @@ class LocalBackend:
         except SymbiontError as error:
             raise BackendFailure(failure_of(error, None, self._caller).json()) from None
         except Exception:
-            raise _unforeseen(uri[:200]) from None
+            raise _unexpected_failure(uri[:200]) from None
         return BackendAnswer(text, json.loads(text))
 
 
-def _unforeseen(what: str) -> BackendFailure:
+def _unexpected_failure(what: str) -> BackendFailure:
     """Convert an unexpected exception: the log has its details, the model gets a short message."""
     log.exception("tool_call_failed", called=what)
     return BackendFailure({"code": "provider_unavailable", "message": f"{what} failed; see the log"})

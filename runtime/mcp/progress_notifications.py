@@ -27,11 +27,11 @@ async def with_progress(work: Callable[[Progress | None], Coroutine[Any, Any, T]
     task = asyncio.ensure_future(work(steps.note if report is not None else None))
     try:
         while report is not None and not (await asyncio.wait([task], timeout=LOOK_SECONDS))[0]:
-            if (news := steps.news()) is not None:
-                await report(*news)
+            if (next_step := steps.next_step()) is not None:
+                await report(*next_step)
         result = await asyncio.shield(task)
-        if report is not None and (news := steps.news()) is not None:
-            await report(*news)
+        if report is not None and (next_step := steps.next_step()) is not None:
+            await report(*next_step)
         return result
     finally:
         if not task.done():
@@ -61,7 +61,7 @@ class _Steps:
             self._before += self._done
         self._what, self._done, self._total = what, done, total
 
-    def news(self) -> tuple[float, float | None, str | None] | None:
+    def next_step(self) -> tuple[float, float | None, str | None] | None:
         """Return the next progress notification, or None if nothing changed."""
         now = self._before + self._done
         if now <= self._last_sent or not self._what:

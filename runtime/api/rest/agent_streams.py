@@ -78,7 +78,7 @@ class AgentStreams:
             self._open[token] -= 1
             self._open += Counter()  # drops counts of zero
 
-    async def has_all(self, user_id: str, target: Target, options: StreamOptions) -> bool:
+    async def has_last_event(self, user_id: str, target: Target, options: StreamOptions) -> bool:
         """Return True if the client of a run that is over names its last event. Raises `Unavailable`, and NotFound."""
         if target.run_id is None or not _ID.fullmatch(options.last_event_id or ""):
             return False
@@ -92,7 +92,7 @@ class AgentStreams:
     ) -> AsyncGenerator[bytes]:
         """Yield the events as they are sent, the first chunk at once. `is_allowed`: asked now and then; the stream ends
         when it is False. Raises `Unavailable` only before the first chunk."""
-        after, note = await self._begin(user_id, target, options)
+        after, note = await self._starting_point(user_id, target, options)
         deltas = self._services.deltas if options.deltas else None
         follower = Follower(self._database, self._services.clock, user_id, target._replace(after=after), deltas)
         async with aclosing(follower.events()) as events:
@@ -108,7 +108,7 @@ class AgentStreams:
                 if event is not None:
                     yield ServerSentEvent(*event).encode()
 
-    async def _begin(self, user_id: str, target: Target, options: StreamOptions) -> tuple[int, str]:
+    async def _starting_point(self, user_id: str, target: Target, options: StreamOptions) -> tuple[int, str]:
         """Return the id after which a stream begins, and a note for its client, which may be empty."""
         if not options.last_event_id and target.after is not None:
             return target.after, ""

@@ -171,7 +171,7 @@ class RestHandler:
             result = await self._result(endpoint, caller, {**given, **here})
             target = endpoint.follow(result, given)
             options = StreamOptions(call.last_event_id, deltas)
-            if await streams.has_all(caller.user_id, target, options):
+            if await streams.has_last_event(caller.user_id, target, options):
                 # A browser connects again after any other answer (WHATWG HTML, section 9.2.3).
                 return ApiResponse(204, None, b"", _HEADERS)
             chunks = streams.events(caller.user_id, target, options, self._is_allowed(call, caller))

@@ -69,7 +69,7 @@ def approvals() -> None:
     """List and revoke what `symbi agent approve --always` has approved."""
 
 
-def _by(row: Mapping[str, Any]) -> str:
+def _decider(row: Mapping[str, Any]) -> str:
     return f"{row['decided_by']}, {row['decided_via']}" if row["decided_via"] else "nobody: the row was changed"
 
 
@@ -79,7 +79,7 @@ tool_command(
     arguments={"agent": "[AGENT]"},
     view=Rows(
         "standing",
-        {"id": "id", "agent": "agent", "tool": "tool", "approved": "created_at", "by": _by},
+        {"id": "id", "agent": "agent", "tool": "tool", "approved": "created_at", "by": _decider},
         empty="There are no standing approvals.",
     ),
     group=approvals,

@@ -59,19 +59,19 @@ def print_end(answer: Mapping[str, Any]) -> None:
 def ask_live(conversation: Conversation, message: str, *, patience: int = 0) -> dict[str, Any]:
     """Send a message, show its answer while it arrives, and return it; see `Conversation.ask`. A person on the terminal
     is asked about calls that wait for approval. Raises DecisionPostponed."""
-    return _live(conversation, partial(conversation.ask, message, patience=patience))
+    return _show_live(conversation, partial(conversation.ask, message, patience=patience))
 
 
 def follow_live(conversation: Conversation, run: str) -> dict[str, Any]:
     """Show how a run goes on, as `ask_live` does."""
-    return _live(conversation, partial(conversation.follow, run))
+    return _show_live(conversation, partial(conversation.follow, run))
 
 
-def _live(conversation: Conversation, answered: Callable[..., dict[str, Any]]) -> dict[str, Any]:
+def _show_live(conversation: Conversation, ask: Callable[..., dict[str, Any]]) -> dict[str, Any]:
     decides = sys.stdin.isatty()
     live = LiveAnswer(conversation if decides else None)
     try:
-        answer = answered(show=live.show, decides=decides)
+        answer = ask(show=live.show, decides=decides)
     except SymbiontError:
         live.stop()
         raise

@@ -33,7 +33,7 @@ def compact(agent: str | None, all_agents: bool, memory: str | None, root: Path 
     if (agent is None) != all_agents:
         raise UsageError("give either AGENT or --all")
     with RootClient(find_root(root)) as client, progress_bar("compacting") as progress:
-        wanted = [(agent, memory)] if agent is not None else _compactable(client, memory)
+        wanted = [(agent, memory)] if agent is not None else _compactable_memories(client, memory)
         done = []
         for number, (name, where) in enumerate(wanted):
             progress(name or "", number, len(wanted))
@@ -69,7 +69,7 @@ def _print_compacted(done: Sequence[Mapping[str, Any]]) -> None:
         echo("There is nothing to compact.")
 
 
-def _compactable(client: RootClient, memory: str | None) -> list[tuple[str, str]]:
+def _compactable_memories(client: RootClient, memory: str | None) -> list[tuple[str, str]]:
     """Return every agent and memory whose store can be compacted; print those that cannot."""
     answer = client.call("memory_stats", {"memory": memory}, progress=no_progress)
     able = {state["memory"] for state in answer["memories"] if "compact" in state["capabilities"]}

@@ -78,7 +78,7 @@ def import_(
             try:
                 size = file.seek(0, os.SEEK_END)
                 count = 0
-                for rows in _transactions(records, target.takes(records), target.dialect, batches=batches):
+                for rows in _transactions(records, target.column_kinds(records), target.dialect, batches=batches):
                     target.insert(rows)
                     count += len(rows)
                     progress("", rows[-1].read, size)
@@ -139,7 +139,7 @@ class _Target:
         """Delete it again."""
         self._ask("agent_memory_sql", query=f"DROP TABLE {quoted(self.name)}")
 
-    def takes(self, records: Records) -> Sequence[Kind]:
+    def column_kinds(self, records: Records) -> Sequence[Kind]:
         """Return what its columns take, in the order of those of a file. Raises UsageError with the nearest names."""
         try:
             table = find_table(self._schema, self.name)

@@ -154,7 +154,7 @@ def show(task_id: str, user: str | None, root: Path | None, as_json: bool) -> No
         ("due", due_text(row, zone)),
         ("tags", " ".join(row["tags"])),
         ("subject", row["subject"]),
-        ("created", f"{local_time(row['created_at'], zone)} by {_who(row['source'], row['created_by_agent'])}"),
+        ("created", f"{local_time(row['created_at'], zone)} by {_actor(row['source'], row['created_by_agent'])}"),
         ("completed", row["completed_at"] and local_time(row["completed_at"], zone)),
     )
     echo(row["title"], bold=True)
@@ -169,13 +169,13 @@ def show(task_id: str, user: str | None, root: Path | None, as_json: bool) -> No
         echo(line)
 
 
-def _who(source: str, agent: str | None) -> str:
+def _actor(source: str, agent: str | None) -> str:
     return f"the agent {agent}" if agent else {"agent": "an assistant", "user": "a person"}.get(source, source)
 
 
 def _history(entries: Sequence[Mapping[str, Any]], zone: ZoneInfo | None) -> Iterator[str]:
     for entry in entries:
-        at, who = local_time(entry["at"], zone), _who(entry["source"], entry["agent"])
+        at, who = local_time(entry["at"], zone), _actor(entry["source"], entry["agent"])
         if entry["version"] == 1:
             yield f"{at}  created by {who}"
             continue

@@ -62,7 +62,7 @@ def add(
             "subject": subject,
         }
         row = client.call("task_create", given)
-    _say("added", row, read, zone, as_json=as_json)
+    _print_task("added", row, read, zone, as_json=as_json)
 
 
 @click.command(short_help="Mark tasks as completed.")
@@ -133,7 +133,7 @@ def edit(
             "clear": emptied or None,
         }
         row = client.call("task_update", changes)
-    _say("changed", row, read, zone, as_json=as_json)
+    _print_task("changed", row, read, zone, as_json=as_json)
 
 
 @click.command(short_help="Delete tasks permanently.")
@@ -165,7 +165,9 @@ def _read_due(text: str | None, zone: ZoneInfo | None) -> DueDate | None:
     return None if text is None else read_due_date(text, now=datetime.now(UTC), zone=zone)
 
 
-def _say(what: str, row: Mapping[str, Any], due: DueDate | None, zone: ZoneInfo | None, *, as_json: bool) -> None:
+def _print_task(
+    what: str, row: Mapping[str, Any], due: DueDate | None, zone: ZoneInfo | None, *, as_json: bool
+) -> None:
     if due is not None and due.past:
         echo(f"symbi: {due.shown} is in the past: the task is overdue", fg="yellow", err=True)
     if as_json:

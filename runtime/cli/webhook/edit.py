@@ -133,10 +133,10 @@ def _target(program: ProgramFiles, agent: str | None) -> Path:
     folders = [path for path in program.paths if path.is_dir()]
     if len(folders) == 1:
         return folders[0].resolve() / NEW_FILE
-    raise _ambiguous(list(program.files) or list(program.paths))
+    raise _several_files_error(list(program.files) or list(program.paths))
 
 
-def _ambiguous(files: list[Path]) -> UsageError:
+def _several_files_error(files: list[Path]) -> UsageError:
     some = ", ".join(display_path(path) for path in files[:6]) + (", …" if len(files) > 6 else "")
     return UsageError(f"several files are possible: {some}", hint="name one with --file")
 
@@ -164,7 +164,7 @@ def remove(name: str, file: Path | None, root: Path | None, as_json: bool) -> No
             raise UsageError(f"{display_path(file)}: no such file")
         found = [path for path, known in files.items() if known.readable and name in names(known, "webhook")]
         if len(found) > 1:
-            raise _ambiguous(found)
+            raise _several_files_error(found)
         if not found:
             raise _unknown_name(name, files.keys(), program)
         try:

@@ -168,13 +168,13 @@ def program_files(explicit_root: Path | None, file: Path | None) -> Iterator[Pro
     folder = root.folder if root else Path.cwd()
     recorded = root.read(PROGRAM_FILE).get("paths") if root else None
     paths = tuple(Path(path) for path in recorded or [folder])
-    if file is not None and not any(_holds(path, file) for path in paths):
+    if file is not None and not any(_includes(path, file) for path in paths):
         paths, root = (file.absolute().parent, file.absolute()), None
     with _lock_folder(paths[0]):
         yield ProgramFiles(paths, _read_sources(paths), root)
 
 
-def _holds(path: Path, file: Path) -> bool:
+def _includes(path: Path, file: Path) -> bool:
     """True if the program under `path` includes, or would include, that file."""
     from dslc.files import SUFFIX
 

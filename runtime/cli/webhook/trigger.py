@@ -61,7 +61,7 @@ def trigger(
     Exit code 0 if every answer was 2xx, else 1.
     """
     if listing:
-        _list(name, root, as_json=as_json)
+        _print_samples(name, root, as_json=as_json)
         return
     if name is None:
         raise UsageError("NAME is missing", hint="symbi webhook trigger NAME; `symbi webhook list` shows the webhooks")
@@ -70,13 +70,13 @@ def trigger(
     found = find_root(root)
     given = {"name": name, "event": event, "delivery_id": delivery_id}
     if count > 1:
-        _many(found, given, count, rate, as_json=as_json)
+        _send_many(found, given, count, rate, as_json=as_json)
         return
     sent = send(found, given)
     print_post_result(sent, as_json=as_json, event=sent.signed["event"])
 
 
-def _many(root: Root, given: dict[str, Any], count: int, rate: float | None, *, as_json: bool) -> None:
+def _send_many(root: Root, given: dict[str, Any], count: int, rate: float | None, *, as_json: bool) -> None:
     """Send `count` deliveries, and print the number of answers by status."""
     answers: Counter[int] = Counter()
     begun = time.monotonic()
@@ -95,7 +95,7 @@ def _many(root: Root, given: dict[str, Any], count: int, rate: float | None, *, 
         sys.exit(1)
 
 
-def _list(name: str | None, root: Path | None, *, as_json: bool) -> None:
+def _print_samples(name: str | None, root: Path | None, *, as_json: bool) -> None:
     from runtime.webhooks.providers.samples import sample
 
     providers: Sequence[str] = sample.names()

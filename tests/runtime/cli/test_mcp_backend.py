@@ -33,8 +33,8 @@ async def test_a_select_is_repeated_and_what_may_change_something_is_not(
         return False
 
     monkeypatch.setattr(RemoteBackend, "call", answer)
-    monkeypatch.setattr(FailoverBackend, "_look", lambda _: RemoteBackend("", ""))
-    monkeypatch.setattr(FailoverBackend, "_take", not_taken)
+    monkeypatch.setattr(FailoverBackend, "_current_owner", lambda _: RemoteBackend("", ""))
+    monkeypatch.setattr(FailoverBackend, "_own_root", not_taken)
     backend = FailoverBackend(make(tmp_path, os.environ, tmp_path), (), lambda: None)
     call = backend.call("agent_memory_sql", {"query": query}, None)
     if repeated:

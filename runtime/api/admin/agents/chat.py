@@ -53,7 +53,7 @@ async def chat_open(
     else:
         open_thread = await talking_thread(context, thread, talking)
     earlier = await context.services.messages.newest(open_thread, limit=_HISTORY_MESSAGES)
-    said = [message.text for message in earlier if _is_of_a_person(message)]
+    said = [message.text for message in earlier if _is_from_person(message)]
     return {
         "agent": talking.name,
         "model": model_of(own.agent),
@@ -120,7 +120,7 @@ def no_daemon() -> SymbiontError:
     return SymbiontError("no daemon is running, and only a daemon runs agents", hint="start it with `symbi up`")
 
 
-def _is_of_a_person(message: Message) -> bool:
+def _is_from_person(message: Message) -> bool:
     """Return False for a delivery, which has a part with its payload."""
     return message.role == "user" and all(isinstance(part, TextPart) for part in message.parts)
 
