@@ -50,7 +50,7 @@ async def measure(url: str | Path, rows: int) -> dict[str, Any]:
         database.keys.rotate(["owner"], milliseconds(SYSTEM))
         work = Resealing(database, SYSTEM)
         began = time.monotonic()
-        making = asyncio.create_task(work.complete())
+        making = asyncio.create_task(work.run_pass())
         during = await _deliver(admission, lambda: not making.done())
         state = await making
         seconds = time.monotonic() - began

@@ -145,12 +145,12 @@ def _announce(app: App, known: Mapping[str, str]) -> None:
             "listening",
             version=full(),
             root=str(app.state.root.folder),
-            database=app.state.database.shown,
+            database=app.state.database.label,
             **app.daemon.addresses,
             webhooks=[{"webhook": entry.title or entry.name, "path": entry.path} for entry in app.mounts.values()],
         )
         return
-    echo(f"symbiont {full()}, root {app.state.root.folder}, database {app.state.database.shown}")
+    echo(f"symbiont {full()}, root {app.state.root.folder}, database {app.state.database.label}")
     echo(f"senders post to  http://{app.daemon.addresses['public']}")
     echo(f"operators use    http://{app.daemon.addresses['admin']}/readyz")
     for reason in app.state.switches.reasons:

@@ -30,8 +30,8 @@ def create_database(root: Root) -> CreatedDatabase:
 async def _create(root: Root, settings: ProcessSettings) -> CreatedDatabase:
     database = await open_database(root, settings, replaces=True)
     try:
-        record = {**root.read(PROGRAM_FILE), "database": database.shown, "database_id": database.id}
+        record = {**root.read(PROGRAM_FILE), "database": database.label, "database_id": database.id}
         root.write(PROGRAM_FILE, record)
-        return CreatedDatabase(database.shown, database.is_new)
+        return CreatedDatabase(database.label, database.is_new)
     finally:
         await database.close()

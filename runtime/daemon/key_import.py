@@ -61,7 +61,7 @@ def _absent_holders(location: DatabaseLocation, store: KeyStore, content: Mappin
         if not inspect(connection).has_table("users"):
             raise _no_data(location)
         if meta.keys_id(connection) not in (None, content[tables.ID]):
-            raise UsageError(f"the export is of another database than {location.shown}", hint="nothing was changed")
+            raise UsageError(f"the export is of another database than {location.label}", hint="nothing was changed")
         holders = {row[0] for row in content["rows"]} - {OWNER, *OF_NO_USER}
         return users.removals(connection, holders)
 
@@ -80,5 +80,5 @@ def _absent_holders(location: DatabaseLocation, store: KeyStore, content: Mappin
 
 def _no_data(location: DatabaseLocation) -> UsageError:
     return UsageError(
-        f"{location.shown}: there is no data that the keys could open", hint="put the copy of the data back first"
+        f"{location.label}: there is no data that the keys could open", hint="put the copy of the data back first"
     )

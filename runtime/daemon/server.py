@@ -161,7 +161,7 @@ def _own_root(find: Callable[[], Root], stack: ExitStack) -> Root:
 
 
 def _room(connections: int) -> int:
-    """Return how many senders' connections may be open; logged if it is fewer than configured."""
+    """Return the number of senders' connections that may be open; logged if it is fewer than configured."""
     room = room_for(connections)
     if room < connections:
         log.warning("connections_limited", asked=connections, room=room)
@@ -390,7 +390,7 @@ class Daemon:
         self._tasks.start("dynamic webhooks", self._app.state.dynamic_routes.look())
 
     def _look_at_keys(self) -> None:
-        self._tasks.start("changed keys", self._key_upkeep.hear())
+        self._tasks.start("changed keys", self._key_upkeep.follow_notification())
 
     async def _reload(self) -> None:
         self._notifier.reloading()

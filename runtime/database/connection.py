@@ -77,7 +77,7 @@ class Database:
         server: PostgresConnections | None = None,
     ) -> None:
         self.kind: Kind = location.kind
-        self.shown = location.shown
+        self.label = location.label
         self.id = ""
         """The id of the database, which never changes; other files that belong to it are named after it."""
         self.is_new = False
@@ -131,7 +131,7 @@ class Database:
 
     @property
     def location(self) -> DatabaseLocation:
-        """Return where it is, with the password."""
+        """Return its location, with the password."""
         return self._location
 
     @property
@@ -172,16 +172,16 @@ class Database:
         in an unexpected database.
         """
         location = self._location
-        self.upgraded = migrate(connection, location.shown, expected)
+        self.upgraded = migrate(connection, location.label, expected)
         self.id = database_id(connection)
         if expected.id not in (None, self.id):
-            raise DatabaseUnexpected("another", f"{location.shown} is another database", hint="put the right one back")
+            raise DatabaseUnexpected("another", f"{location.label} is another database", hint="put the right one back")
         # Beside a file, so only after it turned out to be a database of ours.
         try:
             store = PostgresKeys(location) if location.path is None else SqliteKeys(keys_file(location.path))
             self._keys = KeyRing(store, master_key)
             self.is_new = keys_id(connection) is None
-            open_keys(connection, self._keys, location.shown, replaces=expected.replaces)
+            open_keys(connection, self._keys, location.label, replaces=expected.replaces)
         except Unavailable as error:
             if location.path is None:
                 raise
@@ -351,7 +351,7 @@ class Database:
         known = unavailable(error, self._location)
         if isinstance(error, DBAPIError) and not self.intact():
             # A new connection finds another file, or none; SQLite reports that in several ways.
-            known = Unavailable(f"{self.shown} was removed or replaced")
+            known = Unavailable(f"{self.label} was removed or replaced")
         if known is not None:
             report(known)
             if known is not error:
@@ -381,7 +381,7 @@ def _sqlite(location: DatabaseLocation, expected: ExpectedDatabase) -> Database:
     assert location.path is not None
     if is_empty(location.path):
         if not expected.creates:
-            raise empty(location.shown)
+            raise empty(location.label)
         refuse_orphaned_log(location.path)
     make_file(location.path)
     refuse_other(location.path)

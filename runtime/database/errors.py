@@ -42,16 +42,16 @@ def unavailable(error: BaseException, location: DatabaseLocation) -> Unavailable
         if code not in _SQLITE_STATES:
             return None
         if code == sqlite3.SQLITE_IOERR and _is_over_quota(location):
-            return Unavailable(f"{location.shown}: the disk quota is used up")
-        return Unavailable(f"{location.shown}: {cause}", fatal=code == sqlite3.SQLITE_IOERR)
+            return Unavailable(f"{location.label}: the disk quota is used up")
+        return Unavailable(f"{location.label}: {cause}", fatal=code == sqlite3.SQLITE_IOERR)
     state = _state(cause)
     if state.startswith("40"):  # serialisation failure, deadlock
-        return Collision(f"{location.shown}: {_first_line(cause)}")
+        return Collision(f"{location.label}: {_first_line(cause)}")
     lost = isinstance(error, (OperationalError, InterfaceError, PoolTimeout)) or (
         isinstance(error, DBAPIError) and error.connection_invalidated
     )
     if lost or isinstance(cause, OSError) or state[:2] in _SERVER_STATES or state == _READ_ONLY:
-        return Unavailable(f"{location.shown}: {_first_line(cause)}")
+        return Unavailable(f"{location.label}: {_first_line(cause)}")
     return None
 
 
@@ -70,17 +70,17 @@ def _opening(error: BaseException, location: DatabaseLocation) -> UsageError | N
         name = _sqlite_name(error)
         for prefix, what, hint in _SQLITE:
             if name.startswith(prefix):
-                return UsageError(f"{location.shown}: {what}", hint=hint)
-        return UsageError(f"{location.shown}: {cause}")
+                return UsageError(f"{location.label}: {what}", hint=hint)
+        return UsageError(f"{location.label}: {cause}")
     if location.kind == "postgresql" and isinstance(cause, ValueError):
         # The message may quote any part of the URL.
-        return UsageError(f"{location.shown}: this URL cannot be read", hint="write postgresql://USER@HOST:PORT/NAME")
+        return UsageError(f"{location.label}: this URL cannot be read", hint="write postgresql://USER@HOST:PORT/NAME")
     if location.kind == "postgresql" and (isinstance(error, (DBAPIError, OSError)) or _is_asyncpg(cause)):
         name = type(getattr(cause, "__cause__", None) or cause).__name__
         hint = next(
             (hint for part, hint in _POSTGRESQL if part in name), "check that the server is running, and the URL"
         )
-        return UsageError(f"{location.shown}: {_first_line(cause)}", hint=hint)
+        return UsageError(f"{location.label}: {_first_line(cause)}", hint=hint)
     return None
 
 

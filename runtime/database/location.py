@@ -18,11 +18,11 @@ _POSTGRESQL = ("postgresql", "postgres")
 
 @dataclass(frozen=True)
 class DatabaseLocation:
-    """The location of a database. `shown` is safe to print; `dsn` may contain a password and is left out of the
+    """The location of a database. `label` is safe to print; `dsn` may contain a password and is left out of the
     repr."""
 
     kind: Kind
-    shown: str
+    label: str
     path: Path | None = None
     dsn: str = field(default="", repr=False)
 

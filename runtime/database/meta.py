@@ -37,7 +37,7 @@ def database_id(connection: Connection) -> str:
     return stored
 
 
-def open_keys(connection: Connection, ring: KeyRing, shown: str, *, replaces: bool = False) -> None:
+def open_keys(connection: Connection, ring: KeyRing, label: str, *, replaces: bool = False) -> None:
     """Load the keys of users into `ring`; make them for a new database.
 
     `replaces`: a new database takes over the keys of one that was lost. Raises UsageError if the keys are missing,
@@ -47,21 +47,21 @@ def open_keys(connection: Connection, ring: KeyRing, shown: str, *, replaces: bo
     if not ring.store.transact(tables.exist):
         if expected is not None:
             raise UsageError(
-                f"{shown}: the keys of its users are missing in {ring.store.shown}",
+                f"{label}: the keys of its users are missing in {ring.store.label}",
                 hint="put them back, or restore an export with `symbi key import FILE`",
             )
         ring.store.transact(lambda keys: tables.make(keys, uuid4().hex, own))
     ring.load()
     if expected is None and ring.current and not replaces:
-        raise empty(shown)
+        raise empty(label)
     if expected not in (None, ring.facts[tables.ID]):
         raise UsageError(
-            f"{shown}: the keys in {ring.store.shown} belong to another database", hint="put back the keys of this one"
+            f"{label}: the keys in {ring.store.label} belong to another database", hint="put back the keys of this one"
         )
     stored, reference = ring.stored_master
     if stored != own:
         hint = f"since a rotation it is read from {reference}" if reference else "use the master key of its last start"
-        raise UsageError(f"{shown}: sealed with master key {stored}, not with {own}", hint=hint)
+        raise UsageError(f"{label}: sealed with master key {stored}, not with {own}", hint=hint)
     if expected is None:
         put(connection, KEYS_ID, ring.facts[tables.ID])
 

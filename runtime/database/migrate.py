@@ -51,16 +51,16 @@ class DatabaseUnexpected(UsageError):  # noqa: N818
         self.what = what
 
 
-def empty(shown: str) -> DatabaseUnexpected:
+def empty(label: str) -> DatabaseUnexpected:
     """Return the error for a database that is missing or has no tables."""
-    return DatabaseUnexpected("empty", f"{shown} is missing or empty", hint="put the database back")
+    return DatabaseUnexpected("empty", f"{label} is missing or empty", hint="put the database back")
 
 
-def migrate(connection: Connection, shown: str, expected: ExpectedDatabase = ANY_DATABASE) -> str | None:
+def migrate(connection: Connection, label: str, expected: ExpectedDatabase = ANY_DATABASE) -> str | None:
     """Create the schema, or run the missing migrations, in this connection's transaction. Returns one line about an
     upgrade, or None.
 
-    `shown` names the database in errors. Raises UsageError for a database that this program cannot upgrade, and
+    `label` names the database in errors. Raises UsageError for a database that this program cannot upgrade, and
     DatabaseUnexpected.
     """
     if connection.dialect.name == "postgresql":
@@ -68,7 +68,7 @@ def migrate(connection: Connection, shown: str, expected: ExpectedDatabase = ANY
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
     if not inspect(connection).has_table(_VERSION.name):
         if not expected.creates:
-            raise empty(shown)
+            raise empty(label)
         metadata.create_all(connection, checkfirst=False)
         _VERSION.create(connection)
         connection.execute(_VERSION.insert().values(version_num=HEAD))
@@ -76,14 +76,14 @@ def migrate(connection: Connection, shown: str, expected: ExpectedDatabase = ANY
     revision = str(connection.execute(select(_VERSION)).scalar())
     if revision == HEAD:
         return None
-    _refuse_unknown(revision, shown)
+    _refuse_unknown(revision, label)
     if not expected.migrates:
         raise UsageError(
-            f"{shown}: the schema {revision} is older than this program, and this command does not upgrade it",
+            f"{label}: the schema {revision} is older than this program, and this command does not upgrade it",
             hint=f"copy the root, then start `symbi up`, which upgrades it to {HEAD}",
         )
     _upgrade(connection)
-    return f"{shown}: schema upgraded from {revision} to {HEAD}; an older symbi cannot open it now"
+    return f"{label}: schema upgraded from {revision} to {HEAD}; an older symbi cannot open it now"
 
 
 def _upgrade(connection: Connection) -> None:
@@ -94,11 +94,11 @@ def _upgrade(connection: Connection) -> None:
     command.upgrade(config, HEAD)
 
 
-def _refuse_unknown(revision: str, shown: str) -> None:
+def _refuse_unknown(revision: str, label: str) -> None:
     """Raise UsageError for a revision from before the first release, or of a newer program."""
     if revision < FIRST:
         raise UsageError(
-            f"{shown} is of a program before 0.2.0, and was not changed",
+            f"{label} is of a program before 0.2.0, and was not changed",
             hint="export with that program (`symbi memory export`, `table export`, `kv export`, `thread export`), and "
             "import memories and tables into a new root; deliveries, tasks and secrets stay with that program",
         )
@@ -107,7 +107,7 @@ def _refuse_unknown(revision: str, shown: str) -> None:
     known = {script.revision for script in ScriptDirectory.from_config(_config()).walk_revisions()}
     if revision not in known:
         raise UsageError(
-            f"{shown}: the schema {revision} is newer than this program, which supports up to {HEAD}",
+            f"{label}: the schema {revision} is newer than this program, which supports up to {HEAD}",
             hint="upgrade symbi, or restore the backup made before the upgrade",
         )
 

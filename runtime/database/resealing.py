@@ -148,8 +148,8 @@ class Resealing:
         self._running = asyncio.Lock()
 
     @property
-    def passed(self) -> int:
-        """Return when the last complete pass began (Unix milliseconds); 0 before the first."""
+    def last_pass(self) -> int:
+        """Return the start of the last complete pass (Unix milliseconds); 0 before the first."""
         return int(self._database.keys.facts.get(key_tables.PASSED, 0))
 
     @property
@@ -159,18 +159,18 @@ class Resealing:
 
     def is_due(self) -> bool:
         """True if a pass would move something now, or tell that retired keys are not needed any more."""
-        now, passed = milliseconds(self._clock), self.passed
+        now, passed = milliseconds(self._clock), self.last_pass
         return any(
             passed <= (key.retired_at or 0) or (passed < self._settled_at(key) <= now) for key in self._retired_keys()
         )
 
-    async def look(self, progress: Progress | None = None) -> None:
+    async def run_if_due(self, progress: Progress | None = None) -> None:
         """Make a pass if one is due, and forget the keys that nothing needs any more. Raises `Unavailable`."""
         if self.is_due():
-            await self.complete(progress)
+            await self.run_pass(progress)
         await self.forget_unused()
 
-    async def complete(self, progress: Progress | None = None) -> PassState | None:
+    async def run_pass(self, progress: Progress | None = None) -> PassState | None:
         """Make one pass from here on, or go on with one that was interrupted. None if another daemon makes it."""
         async with self._running:
             state = await self._begin()
@@ -191,7 +191,7 @@ class Resealing:
 
     async def forget_unused(self) -> int:
         """Forget the retired keys with which nothing is sealed; return how many."""
-        unused = [key for key in self._retired_keys() if self.passed >= self._settled_at(key)]
+        unused = [key for key in self._retired_keys() if self.last_pass >= self._settled_at(key)]
         if unused:
             await asyncio.to_thread(self._database.keys.drop, unused)
         return len(unused)
@@ -208,7 +208,7 @@ class Resealing:
 
         def begin(connection: Connection) -> PassState | None:
             found = _read_state(meta.lock_value(connection, _PLACE))
-            if found is not None and found.daemon != self._daemon and now - found.at < OTHERS_MS and self._shared:
+            if found is not None and found.daemon != self._daemon and now - found.at < OTHERS_MS and self._is_shared:
                 return None
             # A pass that began before the newest retired key would not tell that this one is not needed.
             newest = max((key.retired_at or 0 for key in self._retired_keys()), default=0)
@@ -226,7 +226,7 @@ class Resealing:
         return state._replace(total=sum(each or 0 for each in counts))
 
     @property
-    def _shared(self) -> bool:
+    def _is_shared(self) -> bool:
         return self._database.kind == "postgresql"
 
     async def _page(self, state: PassState) -> PassState:

@@ -82,7 +82,7 @@ class Changes:
         self._watching: defaultdict[str, list[Watch]] = defaultdict(list)
 
     @property
-    def watched(self) -> Collection[str]:
+    def watched_names(self) -> Collection[str]:
         """The names that somebody watches."""
         return self._watching.keys()
 

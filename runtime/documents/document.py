@@ -18,7 +18,7 @@ class Document:
 
     passages: tuple[str | None, ...]
     title: str | None = None
-    numbered: str | None = None
+    number_name: str | None = None
     """The name of a passage's number in the fragment of a URI: `page`, as in `#page=3` (RFC 8118, section 3). None:
     the document is one passage."""
     kind: str = ""
@@ -33,7 +33,7 @@ class Document:
 
     def fragment(self, number: int) -> str:
         """Return the fragment that identifies the passage `number`, counted from 1, in the document's URI."""
-        return f"#{self.numbered}={number}" if self.numbered else ""
+        return f"#{self.number_name}={number}" if self.number_name else ""
 
 
 def whole(text: str, title: str | None = None) -> Document:

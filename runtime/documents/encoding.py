@@ -23,7 +23,7 @@ _NO_FILES = frozenset({"idna", "punycode"})
 """Codecs for host names, which are not accepted. The second takes quadratic time."""
 
 
-def encoding_named(name: str) -> str:
+def find_encoding(name: str) -> str:
     """Return the codec with this `name`. Raises UsageError."""
     try:
         found = codecs.lookup(name)

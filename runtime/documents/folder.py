@@ -32,10 +32,10 @@ class FolderSearch:
     """
 
     files: list[FoundFile] = field(default_factory=list)
-    passed_over: Counter[str] = field(default_factory=Counter)
+    skipped: Counter[str] = field(default_factory=Counter)
     """Numbers of skipped files and folders, by ending, and under `hidden`, `link` and `not a regular file` (a socket, a
     named pipe)."""
-    failed: list[tuple[str, str]] = field(default_factory=list)
+    failures: list[tuple[str, str]] = field(default_factory=list)
     """Paths that cannot be accessed, and why."""
     _seen: set[Path] = field(default_factory=set)
 
@@ -47,7 +47,7 @@ class FolderSearch:
                 is_folder = path.is_dir()
             except (OSError, RuntimeError, ValueError) as error:
                 # Python 3.11 and 3.12 raise RuntimeError for a loop of links.
-                self.failed.append((name, _reason(error)))
+                self.failures.append((name, _reason(error)))
                 continue
             if is_folder:
                 self._add_folder(name, path)
@@ -62,7 +62,7 @@ class FolderSearch:
                 with os.scandir(path) as entries:
                     found = sorted(entries, key=lambda entry: entry.name)
             except OSError as error:
-                self.failed.append((name, _reason(error)))
+                self.failures.append((name, _reason(error)))
                 continue
             inner = [(os.path.join(name, each.name), Path(each.path)) for each in self._collect_files(found, name)]  # noqa: PTH118
             waiting += reversed(inner)
@@ -71,19 +71,19 @@ class FolderSearch:
         """Collect the files, and return the folders."""
         for entry in entries:
             if entry.name.startswith("."):
-                self.passed_over[HIDDEN] += 1
+                self.skipped[HIDDEN] += 1
             elif entry.is_symlink():
-                self.passed_over[LINK] += 1
+                self.skipped[LINK] += 1
             elif entry.is_dir(follow_symlinks=False):
                 yield entry
             else:
                 ending = Path(entry.name).suffix.lower()
                 if not entry.is_file(follow_symlinks=False):
-                    self.passed_over[NO_FILE] += 1
+                    self.skipped[NO_FILE] += 1
                 elif ending in ENDINGS:
                     self._add_file(os.path.join(name, entry.name), Path(entry.path))  # noqa: PTH118
                 else:
-                    self.passed_over[ending or "no ending"] += 1
+                    self.skipped[ending or "no ending"] += 1
 
     def _add_file(self, name: str, path: Path) -> None:
         if path not in self._seen:

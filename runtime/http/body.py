@@ -122,7 +122,7 @@ class Bodies:
         large = self._large(room.size, room.size + more)
         if large:
             mine = self._by_sender[room.sender] + large
-            if room.sender is not None and mine > self._limits.gathered // 4:
+            if room.sender is not None and mine > self._limits.all_bodies // 4:
                 return False
         if self._exceeds_limits(more, large) and not self._make_room(room, more, large):
             return False
@@ -143,19 +143,19 @@ class Bodies:
                 del self._by_sender[room.sender]
 
     def _large(self, size: int, larger: int) -> int:
-        """Return how many of the bytes from `size` to `larger` of a body are beyond a small one."""
+        """Return the number of bytes from `size` to `larger` of a body that are beyond a small one."""
         return 0 if larger <= self._limits.small else larger - max(size, self._limits.small)
 
     def _exceeds_limits(self, more: int, large: int) -> bool:
-        gathered = self._limits.gathered
-        return self.size + more > gathered or (large > 0 and self.large + large > gathered // 2)
+        all_bodies = self._limits.all_bodies
+        return self.size + more > all_bodies or (large > 0 and self.large + large > all_bodies // 2)
 
     def _make_room(self, room: Room, more: int, large: int) -> bool:
         """Drop the slowest bodies of those past their grace period, so that a fast sender need not wait until slow
         ones time out, and of those whose sender would still hold more than this one."""
         limits, now, mine = self._limits, self.now, self._by_sender[room.sender] + large
         while self._exceeds_limits(more, large):
-            any_size = self.size + more > limits.gathered
+            any_size = self.size + more > limits.all_bodies
             others = [
                 each
                 for each in self.gathering

@@ -18,13 +18,13 @@ class HttpLimits:
     """Maximum bytes of the request line and all header lines."""
     fields: int = 100
     """Header lines."""
-    gathered: int = 256 * 1024 * 1024
+    all_bodies: int = 256 * 1024 * 1024
     """Maximum bytes of all bodies being received or handled. Above it the slowest are dropped after `body_grace`;
     if there are none, the one that needs more."""
     small: int = 256 * 1024
-    """Bytes of a body beyond which it is large: what large bodies have beyond that is at most half of `gathered`, and
+    """Bytes of a body beyond which it is large: what large bodies have beyond that is at most half of `all_bodies`, and
     a quarter for one address."""
-    discarded: int = 256 * 1024
+    skipped_body: int = 256 * 1024
     """A refused body up to this size is read to its end, so that the connection can be used again."""
     head_seconds: float = 10
     """Seconds from the first byte of a head to its last, however slowly it arrives."""

@@ -146,7 +146,7 @@ class Server:
             and head.length != CHUNKED  # see `Connection.finish_response`
             and not response.close
             and unread is not None
-            and unread <= self.limits.discarded
+            and unread <= self.limits.skipped_body
             and not self._shared.draining
         )
         return RenderedResponse(response, alive=alive, minor=head.minor, without_body=head.method == "HEAD")

@@ -14,7 +14,7 @@ from typing import Any
 
 from runtime.outbound.http import CONNECT_SECONDS, LARGEST_ANSWER
 
-OPENED: ContextVar[list[Any] | None] = ContextVar("streams", default=None)
+OPEN_STREAMS: ContextVar[list[Any] | None] = ContextVar("open_streams", default=None)
 """The list to which answers are added when they begin, for a caller that closes them. Some libraries leave an answer
 open that is not read to its end."""
 
@@ -63,7 +63,7 @@ def http_client(
                 await response.aclose()
                 raise CompressedAnswer
             response.stream = BoundedStream(response.stream, LARGEST_ANSWER)
-            if (streams := OPENED.get()) is not None:
+            if (streams := OPEN_STREAMS.get()) is not None:
                 streams.append(response.stream)
             return response
 

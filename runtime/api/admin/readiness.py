@@ -168,7 +168,7 @@ def _disks(folders: list[Path]) -> Iterator[Check]:
 
 
 async def _database(context: AdminContext) -> Check:
-    shown = context.database.shown
+    shown = context.database.label
     if not context.database.intact():
         return Check("database", "RED", f"{shown} was removed or replaced while it was in use")
     try:
@@ -191,11 +191,11 @@ async def _master_key(context: AdminContext) -> Check:
 def _keys(context: AdminContext) -> Check:
     """Check the keys of users: their file, how often they were used, and what is still encrypted with earlier ones."""
     keys = context.database.keys
-    held = f"{_count(len(keys.current), 'key')} in {keys.store.shown}"
+    held = f"{_count(len(keys.current), 'key')} in {keys.store.label}"
     if not keys.store.intact():
         text = f"{held}, which was removed or replaced while it was in use: save them with `symbi key export FILE`"
         return Check("keys", "RED", f"{text} before the daemon stops, and put them back with `symbi key import FILE`")
-    worn = [f"{key.key_id.hex()} was used {key.used:,} times" for key in keys.current if key.used >= ROTATED_AT]
+    worn = [f"{key.key_id.hex()} was used {key.uses:,} times" for key in keys.current if key.uses >= ROTATED_AT]
     if worn:
         return Check("keys", "YELLOW", f"{held}; {_list_text(f'of {BOUND:,} uses that are safe', worn)}")
     work = resealing_json(context)

@@ -77,9 +77,9 @@ def push(
 
 def _sources(paths: tuple[str, ...], source_uri: str | None, encoding: str | None) -> PushSources:
     from runtime.cli.collection.push_sources import PushSources
-    from runtime.documents.encoding import encoding_named
+    from runtime.documents.encoding import find_encoding
 
-    sources = PushSources(paths, None if encoding is None else encoding_named(encoding), source_uri)
+    sources = PushSources(paths, None if encoding is None else find_encoding(encoding), source_uri)
     if source_uri is not None and len(sources) > 1:
         raise UsageError(f"--source-uri is for a single file, and there are {len(sources):,}")
     return sources

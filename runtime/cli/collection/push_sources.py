@@ -81,8 +81,8 @@ class PushSources:
         search = FolderSearch()
         search.add([path for path in paths if path != "-"])
         self._places = search.files
-        self.failed: list[tuple[str, str]] = [(printable_path(path), why) for path, why in search.failed]
-        self.passed_over: Counter[str] = search.passed_over
+        self.failed: list[tuple[str, str]] = [(printable_path(path), why) for path, why in search.failures]
+        self.passed_over: Counter[str] = search.skipped
         self.read = 0
         """Number of files read so far."""
         self.on_read: Callable[[str], None] = lambda _name: None
@@ -137,7 +137,7 @@ class PushSources:
                     yield batch
                     batch = Batch(replaces=batch.replaces)
             batch.complete_files += 1
-            if source.document.numbered and source.uri is not None:
+            if source.document.number_name and source.uri is not None:
                 batch.last = source
                 yield batch
                 batch = Batch()

@@ -31,7 +31,7 @@ log = structlog.get_logger("symbiont.api")
 ROUTE: Final = PATH + "{rest:(?:/.*)?}"
 _SUFFIX: Final = ".ics"
 _FORMS: Final[Mapping[str, Form]] = MappingProxyType({"": "todos", "as=todos": "todos", "as=events": "events"})
-_KEPT: Final = 10_000
+_MOST_VERSIONS: Final = 10_000
 """Feeds whose time of change is known."""
 _AT_ONCE: Final = 2
 """Calendars that are read and written at the same time: each may have 20 MB of descriptions."""
@@ -52,7 +52,7 @@ class FeedEndpoint:
         self._feeds = feeds
         self._bearer = bearer
         self._clock = clock
-        self._changed: OrderedDict[tuple[FeedUser, Form], tuple[str, int]] = OrderedDict()
+        self._versions: OrderedDict[tuple[FeedUser, Form], tuple[str, int]] = OrderedDict()
         """The tag of each calendar, and since when it is known, in Unix seconds."""
         self._writing = asyncio.Semaphore(_AT_ONCE)
 
@@ -94,14 +94,14 @@ class FeedEndpoint:
         return web.Response(body=body, headers={**headers, "Content-Type": CONTENT_TYPE})
 
     def _changed_at(self, user: FeedUser, form: Form, tag: str) -> str:
-        """Return since when the calendar is as it is, as this process knows it. Each content has a later second than
+        """Return the time of the calendar's last change that this process knows. Each content has a later second than
         the one before, also if tasks were deleted."""
-        known, at = self._changed.pop((user, form), ("", 0))
+        known, at = self._versions.pop((user, form), ("", 0))
         if known != tag:
             at = max(int(self._clock.now()), at + 1)
-        self._changed[user, form] = tag, at
-        if len(self._changed) > _KEPT:
-            self._changed.popitem(last=False)
+        self._versions[user, form] = tag, at
+        if len(self._versions) > _MOST_VERSIONS:
+            self._versions.popitem(last=False)
         return format_datetime(datetime.fromtimestamp(at, UTC), usegmt=True)
 
 

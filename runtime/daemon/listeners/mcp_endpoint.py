@@ -223,8 +223,8 @@ class McpEndpoint:
 
 
 def _excess(body: bytes) -> str | None:
-    """Return why a message is not read; None if it is. The SDK would write all of one that is none of the protocol's
-    into its answer, several times."""
+    """Return the reason why a message is not read; None if it is. The SDK would write all of one that is not of the
+    protocol into its answer, several times."""
     from mcp_types import jsonrpc_message_adapter
 
     if (what := excess(body)) is not None or not body:

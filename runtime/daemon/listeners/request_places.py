@@ -15,7 +15,7 @@ from runtime.http.connection import Connection
 from runtime.http.error import HttpError
 
 PROBES: Final = frozenset({"/healthz", "/readyz", "/metrics"})
-KEPT: Final = 8
+PROBE_SHARE: Final = 8
 """One of so many connections is kept for probes: other requests have the rest."""
 
 
@@ -35,7 +35,7 @@ class RequestPlaces:
             if request.path in PROBES:
                 return await handler(request)
             connection = request.protocol
-            if isinstance(connection, Connection) and self._running >= connection.most - connection.most // KEPT:
+            if isinstance(connection, Connection) and self._running >= connection.most - connection.most // PROBE_SHARE:
                 later = (("Retry-After", "1"),)
                 return problem_response(Problem("overloaded", "too many requests are running", headers=later))
             self._running += 1

@@ -71,7 +71,7 @@ class MemoryOpener:
 
     @property
     def models(self) -> ModelOpener:
-        """Return what opens the language models."""
+        """Return the opener of the language models."""
         return ModelOpener(self.pools.models, self.pools.calls, self.environment, self.root)
 
     async def memory(

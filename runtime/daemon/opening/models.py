@@ -34,7 +34,7 @@ class OpenedModel(NamedTuple):
 
     @property
     def not_opened(self) -> tuple[str, ...]:
-        """Return what could not be opened, one line each."""
+        """Return the reasons why models could not be opened, one line each."""
         return self.notes if self.problem is None else (self.problem, *self.notes)
 
 
@@ -155,7 +155,7 @@ def language_model(program: Program, variant: Variant) -> LanguageModel:
 
 
 def named_models(program: Program) -> list[Variant]:
-    """Return what names a model in the blocks and agents of `program`, each once."""
+    """Return the settings that name a model in the blocks and agents of `program`, each once."""
     blocks = (Variant(name=name) for name in program.models)
     given = ((agent.model, agent.summarizer.model) for agent in program.agents.values())
     agents = (choice for choices in given for choice in choices if choice is not None)

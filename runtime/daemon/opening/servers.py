@@ -53,7 +53,7 @@ class ServerOpener:
         return servers
 
     def address(self, block: McpServer, values: Mapping[str, Secret]) -> ServerAddress:
-        """Return how the server is reached, with its secrets."""
+        """Return the address of the server, with its secrets."""
         known: list[str] = []
 
         def text(name: str, value: str) -> str:

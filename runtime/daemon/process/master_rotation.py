@@ -51,19 +51,19 @@ async def open_database(
         with adopting(root, os.environ):
             return await _open(root, settings, url, expected)
     except DatabaseUnexpected as error:
-        raise _lost_error(root, locate(url).shown, error.what, traces) from None
+        raise _lost_error(root, locate(url).label, error.what, traces) from None
 
 
-def _lost_error(root: Root, shown: str, what: str, traces: Sequence[str]) -> UsageError:
+def _lost_error(root: Root, label: str, what: str, traces: Sequence[str]) -> UsageError:
     """Return the error for a root whose database is not there, with what is left of it."""
     folder, before = shlex.quote(str(root.folder)), root.read(PROGRAM_FILE).get("database")
-    had = f" ({before})" if isinstance(before, str) and before.isprintable() and before != shown else ""
+    had = f" ({before})" if isinstance(before, str) and before.isprintable() and before != label else ""
     if what == "another":
-        message = f"{shown} is another database than the one that {root.folder} had{had}"
+        message = f"{label} is another database than the one that {root.folder} had{had}"
         new = f"to use this one from now on: symbi database create --root {folder}"
     else:
         left = [*traces, *([KEYS_FILE] if (root.state / KEYS_FILE).exists() else [])]
-        message = f"{shown} is missing or empty, but {root.folder} had a database{had}: {', '.join(left)} are there"
+        message = f"{label} is missing or empty, but {root.folder} had a database{had}: {', '.join(left)} are there"
         new = f"to go on without its data, with new webhook secrets: symbi database create --root {folder}"
     return UsageError(message, hint=f"put the database back; {new}")
 
@@ -106,7 +106,7 @@ class MasterKeySource:
         self._replacing = asyncio.Lock()
 
     async def problem(self) -> str | None:
-        """Return why the next start will not have the master key, in one line; None if it will."""
+        """Return the reason why the next start will not have the master key, in one line; None if it will."""
         async with self._replacing:
             try:
                 found = await asyncio.to_thread(master_key.load, self._root, self.reference, os.environ)
@@ -116,7 +116,7 @@ class MasterKeySource:
 
     @property
     def place(self) -> str:
-        """Return where it is read from, for messages."""
+        """Return the place that it is read from, for messages."""
         return master_key.place(self._root, self.reference)
 
     async def rotate(self, to: str | None) -> None:

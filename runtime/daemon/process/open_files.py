@@ -14,14 +14,14 @@ MORE_FOR_OPERATORS = 448
 
 
 def room_for_operators(connections: int) -> int:
-    """Return how many connections of operators are possible besides `connections` of senders."""
+    """Return the number of possible connections of operators besides `connections` of senders."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     left = MORE_FOR_OPERATORS if soft == resource.RLIM_INFINITY else soft - RESERVED - connections
     return 64 + max(0, min(MORE_FOR_OPERATORS, left))
 
 
 def room_for(connections: int) -> int:
-    """Return how many of these connections are possible besides `RESERVED` files.
+    """Return the number of these connections that are possible besides `RESERVED` files.
 
     The soft limit of open files (RLIMIT_NOFILE) is raised up to the hard one: many systems start programs with 1024.
     Without the reserve, a sender that opens many connections would leave no files for storing deliveries.

@@ -280,7 +280,7 @@ class App:
         program's groups of tools, which `symbi mcp` lists without asking."""
         paths = [str(path) for path in self.paths]
         key, tools = self.master_key.reference, groups_of(self.generation.program).words
-        database = {"database": self.state.database.shown, "database_id": self.state.database.id}
+        database = {"database": self.state.database.label, "database_id": self.state.database.id}
         self.state.root.write(PROGRAM_FILE, {"paths": paths, **database, "master_key": key, "tools": tools})
         self._remembers_program = True
 

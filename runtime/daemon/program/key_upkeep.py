@@ -36,7 +36,7 @@ class KeyUpkeep:
         problem = ""
         while True:
             try:
-                await self.look()
+                await self.run_once()
                 problem = ""
             except MasterKeyReplaced as error:
                 self._fail(error.line())
@@ -46,12 +46,12 @@ class KeyUpkeep:
                     log.warning("keys_postponed", reason=problem)
             await self._app.state.clock.sleep(LOOK_SECONDS)
 
-    async def hear(self) -> None:
+    async def follow_notification(self) -> None:
         """Load the keys at once after a notification; a failure is met again by `run`."""
         with suppress(SymbiontError):
             await self.follow()
 
-    async def look(self) -> None:
+    async def run_once(self) -> None:
         """Do what there is to do now. Raises `MasterKeyReplaced`, and other SymbiontErrors after which it is tried
         again."""
         app, keys = self._app, self._app.state.database.keys
@@ -59,7 +59,7 @@ class KeyUpkeep:
             await self.follow()
         if keys.is_dirty:
             await asyncio.to_thread(keys.record_uses)
-        worn = [key.holder for key in keys.current if key.used >= ROTATED_AT]
+        worn = [key.holder for key in keys.current if key.uses >= ROTATED_AT]
         if worn:
             log.info("keys_rotated", users=len(worn), reason="used often")
             await asyncio.to_thread(keys.rotate, worn, milliseconds(app.state.clock))
@@ -69,7 +69,7 @@ class KeyUpkeep:
             await reseal_indexes(keys, (memory.indexer for memory in generation.open_memories))
         if app.state.sql is not None:
             await app.state.sql.renew_keys()
-        await app.state.resealing.look()
+        await app.state.resealing.run_if_due()
 
     async def follow(self) -> None:
         """Load the keys again if another daemon changed them."""

@@ -113,7 +113,7 @@ async def check_database(app: App, fail: Callable[[str], None]) -> None:
     """Call `fail` with the reason if the database was replaced, or taken over by another daemon. While PostgreSQL is
     unavailable no other daemon can take it."""
     if not app.state.database.intact():
-        fail(f"the database {app.state.database.shown} was removed or replaced while it was in use")
+        fail(f"the database {app.state.database.label} was removed or replaced while it was in use")
     with suppress(Unavailable):
         if not await app.state.database.keep_claim():
-            fail(f"another daemon took over the database {app.state.database.shown}")
+            fail(f"another daemon took over the database {app.state.database.label}")

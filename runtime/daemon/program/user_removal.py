@@ -42,7 +42,7 @@ class Removal:
         """Delete the data of removed users at once, and again when no more data can arrive; then delete the record of
         the removal."""
         app = self._app
-        await self._repeat()
+        await self._remove_again()
         for user_id, removed_at in (await users.unfinished_removals(app.state.database)).items():
             settled = milliseconds(app.state.clock) - removed_at >= SETTLED_MS
             if user_id in self._tried and not settled:
@@ -55,7 +55,7 @@ class Removal:
             if settled and not done.problems and not done.running:
                 await users.finish_removal(app.state.database, user_id)
 
-    async def _repeat(self) -> None:
+    async def _remove_again(self) -> None:
         """Remove users whose keys were forgotten: a kill interrupted the removal, or a copy of the data from before
         was put back."""
         app, forgotten = self._app, self._app.state.database.keys.removals

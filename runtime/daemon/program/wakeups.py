@@ -19,7 +19,7 @@ async def wake_after(previous: Program, program: Program, database: Database, cl
     and all that wait for a budget if limits or prices changed. After no program these are those of all agents. Returns
     their number. Raises `Unavailable`."""
     names = [
-        each for each in {*previous.agents, *program.agents} if _decides(previous, each) != _decides(program, each)
+        each for each in {*previous.agents, *program.agents} if _switching(previous, each) != _switching(program, each)
     ]
     budgets = not previous.agents or _limits_and_prices(previous) != _limits_and_prices(program)
 
@@ -33,8 +33,8 @@ async def wake_after(previous: Program, program: Program, database: Database, cl
     return await database.transact(wake) if names or budgets else 0
 
 
-def _decides(program: Program, name: str) -> Any:
-    """Return what decides whether a user can switch off an agent."""
+def _switching(program: Program, name: str) -> Any:
+    """Return the settings that decide whether a user can switch off an agent."""
     agent = program.agents.get(name)
     return None if agent is None else (agent.enabled, model_of(agent) is not None, "enabled" in agent.lock)
 

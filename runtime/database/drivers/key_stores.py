@@ -45,7 +45,7 @@ class SqliteKeys:
     """Keys in a file that only its owner can read; others are refused. Every commit is synced: see `prepare`."""
 
     def __init__(self, path: Path) -> None:
-        self.shown = str(path)
+        self.label = str(path)
         self._location = DatabaseLocation("sqlite", str(path), path=path)
         self._lock = threading.Lock()
         make_file(path)
@@ -103,7 +103,7 @@ class PostgresKeys:
     """Keys in a schema of a PostgreSQL database."""
 
     def __init__(self, location: DatabaseLocation) -> None:
-        self.shown = f"{location.shown}, schema {tables.SCHEMA}"
+        self.label = f"{location.label}, schema {tables.SCHEMA}"
         self._location = location
         self._lock = threading.Lock()
         self._closed = False
@@ -143,13 +143,13 @@ class PostgresKeys:
         seconds = seconds or postgresql.ANSWER_SECONDS
         with self._lock:
             if self._closed:
-                raise Unavailable(f"{self.shown}: closed")
+                raise Unavailable(f"{self.label}: closed")
             future = asyncio.run_coroutine_threadsafe(self._transact(function, alone=alone), self._loop)
         try:
             return future.result(seconds)
         except (NotInTime, CancelledError) as error:
             future.cancel()
-            raise Unavailable(f"{self.shown}: no answer for {format_duration(seconds)}") from error
+            raise Unavailable(f"{self.label}: no answer for {format_duration(seconds)}") from error
         except (DBAPIError, PoolTimeout, OSError) as error:
             known = unavailable(error, self._location)
             if known is None:

@@ -80,7 +80,7 @@ class PostgresConnections:
         info = context.connection.connection.info
         _stop_timer(info)
         if info.pop(_LATE, False):
-            raise Unavailable(f"{self._location.shown}: no answer for {ANSWER_SECONDS} s")
+            raise Unavailable(f"{self._location.label}: no answer for {ANSWER_SECONDS} s")
 
 
 def _timeout_callback(info: dict[str, Any], driver: Any) -> Callable[[], None]:

@@ -72,11 +72,11 @@ def restore(
     for row in content["rows"]:
         master.unwrap(row[3], row[0], row[1])
 
-    return store.transact(lambda connection: _restore(connection, store.shown, content, now, removed))
+    return store.transact(lambda connection: _restore(connection, store.label, content, now, removed))
 
 
 def _restore(
-    connection: Connection, shown: str, content: Mapping[str, Any], now: int, removed: Mapping[str, str | None]
+    connection: Connection, label: str, content: Mapping[str, Any], now: int, removed: Mapping[str, str | None]
 ) -> ImportCounts:
     if not tables.exist(connection):
         tables.make(connection, content[tables.ID], content[tables.MASTER])
@@ -84,7 +84,7 @@ def _restore(
             tables.set_fact(connection, name, value)
     for name, what in ((tables.ID, "is of another database"), (tables.MASTER, "is wrapped with another master key")):
         if tables.fact(connection, name) != content[name]:
-            raise UsageError(f"the export {what} than the keys in {shown}", hint="nothing was changed")
+            raise UsageError(f"the export {what} than the keys in {label}", hint="nothing was changed")
     tables.lock_master(connection)
     tables.set_fact(connection, tables.VERSION, uuid4().hex)
     known = {row.holder: row.successor for row in connection.execute(select(tables.removals))}

@@ -45,8 +45,8 @@ class Key:
         return f"Key({self.holder!r}, {self.key_id.hex()})"
 
     @property
-    def used(self) -> int:
-        """Return how often it was used, at least approximately."""
+    def uses(self) -> int:
+        """Return the number of its uses, at least approximately."""
         return self.seals - self.left
 
     def cipher(self, purpose: str) -> AESGCM | None:

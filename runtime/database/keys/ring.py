@@ -66,7 +66,7 @@ LONG_SECONDS: Final = 300.0
 class KeyStore(Protocol):
     """The place of the tables of keys. Its methods block, and are called in any thread."""
 
-    shown: str
+    label: str
     """Its name in messages."""
 
     def transact(self, function: Callable[[Connection], Result], *, seconds: float | None = None) -> Result:
@@ -113,7 +113,7 @@ class KeyRing:
         self._open_lock = threading.Lock()
 
     def __repr__(self) -> str:
-        return f"KeyRing({self.store.shown}, {self.master})"
+        return f"KeyRing({self.store.label}, {self.master})"
 
     # Sealing
 
@@ -470,7 +470,7 @@ class KeyRing:
     def _replaced_error(self, stored: str | None, reference: str | None) -> MasterKeyReplaced:
         hint = f"set SYMBIONT_MASTER_KEY to {reference}, and start again" if reference else "use the new master key"
         return MasterKeyReplaced(
-            f"{self.store.shown}: the keys are wrapped with master key {stored}, not with {self.master.key_id.hex()}",
+            f"{self.store.label}: the keys are wrapped with master key {stored}, not with {self.master.key_id.hex()}",
             hint=hint,
         )
 
@@ -489,9 +489,9 @@ class KeyRing:
 
     def _record(self, key: Key) -> None:
         """Have the uses of a key recorded. Raises KeyExhausted beyond the bound."""
-        if key.used >= BOUND:
+        if key.uses >= BOUND:
             raise KeyExhausted(
-                f"a key of {key.holder or 'the process'} was used {key.used:,} times, the most that is safe",
+                f"a key of {key.holder or 'the process'} was used {key.uses:,} times, the most that is safe",
                 hint="`symbi key rotate` makes a new one",
             )
         self._short[key] = None

@@ -34,7 +34,7 @@ class TextCounts:
         return self._sizes.get(user_id, 0)
 
     def take(self, user_id: str | None = None) -> dict[str, int]:
-        """Return what is waiting, of one user or of all, and forget it."""
+        """Return the waiting bytes by user, of one user or of all, and forget them."""
         with self._lock:
             if user_id is not None:
                 return {user_id: self._sizes.pop(user_id, 0)}

@@ -22,7 +22,7 @@ from runtime.models.model import ModelRefused, ModelUnavailable, Problem
 from runtime.models.reachability import LOOK_SECONDS, Reachability, WatchedModel
 from runtime.models.remote import STREAM_FACTOR
 from runtime.models.request import Reply, Request
-from runtime.outbound.bounded_client import OPENED
+from runtime.outbound.bounded_client import OPEN_STREAMS
 from runtime.outbound.http import CallFailed, HttpCaller
 
 
@@ -136,7 +136,7 @@ class DirectModel(WatchedModel):
                 await each.aclose()
 
         stack.push_async_callback(close)
-        token = OPENED.set(opened)
+        token = OPEN_STREAMS.set(opened)
         try:
             return await stack.enter_async_context(
                 direct.model_request_stream(
@@ -148,7 +148,7 @@ class DirectModel(WatchedModel):
                 )
             )
         finally:
-            OPENED.reset(token)
+            OPEN_STREAMS.reset(token)
 
     def with_model(self, model: str) -> Self:
         other = super().with_model(model)

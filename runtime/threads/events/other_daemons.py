@@ -48,7 +48,7 @@ class OtherDaemons:
 
     async def _look(self) -> None:
         changes = self._database.changes
-        users = sorted(name.removeprefix(PREFIX) for name in changes.watched if name.startswith(PREFIX))
+        users = sorted(name.removeprefix(PREFIX) for name in changes.watched_names if name.startswith(PREFIX))
         if not users:
             self._seen.clear()
             return

@@ -14,7 +14,7 @@ from pypdf import PdfReader, PdfWriter
 from runtime import documents, extras
 from runtime.documents import READERS, Reader, read, reader_of
 from runtime.documents.document import Unreadable
-from runtime.documents.encoding import encoding_named
+from runtime.documents.encoding import find_encoding
 from runtime.documents.html import MOST_ATTRIBUTES
 from runtime.errors import UsageError
 from tests.cases import each_case
@@ -165,13 +165,13 @@ def test_text_with_a_byte_order_mark_is_read_by_it(codec: str) -> None:
 def test_other_encodings_are_never_guessed_but_named() -> None:
     raw = "erste\nZeile café".encode("latin-1")
     refused(raw, "not UTF-8: byte 16, on line 2", "--encoding latin-1", name="a.txt")
-    assert read(raw, encoding_named("Latin-1"), name="a.txt").text == "erste\nZeile café"
+    assert read(raw, find_encoding("Latin-1"), name="a.txt").text == "erste\nZeile café"
     assert read("café".encode(), "latin-1", name="a.txt").text == "café"
     refused(b"\xff\xfe\x00\xd8", "not UTF-16", name="a.txt")
     refused("記憶ー".encode("euc-jp"), "it is not ASCII", encoding="ascii", name="a.txt")
     for wrong in ("nothing", "base64", "rot13", "a\0b"):
         with pytest.raises(UsageError, match="unknown encoding"):
-            encoding_named(wrong)
+            find_encoding(wrong)
 
 
 def test_binary_data_is_no_text() -> None:

@@ -36,8 +36,8 @@ def test_files_come_in_order_and_what_is_passed_over_is_counted(tmp_path: Path) 
     found = search(tmp_path)
     shown = [os.path.relpath(place.name, tmp_path) for place in found.files]
     assert shown == ["b.md", "a/1.html", "a/2.TXT", "a/deep/x.pdf"]
-    assert found.passed_over == Counter({".png": 2, "hidden": 2, "link": 2, "no ending": 1, "not a regular file": 2})
-    assert not found.failed
+    assert found.skipped == Counter({".png": 2, "hidden": 2, "link": 2, "no ending": 1, "not a regular file": 2})
+    assert not found.failures
 
 
 def test_a_file_is_found_once_however_often_it_was_named(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_paths_that_lead_nowhere_are_named(tmp_path: Path) -> None:
     made(tmp_path, "a.md")
     found = search(tmp_path / "gone", tmp_path / "loop", tmp_path / "a.md", tmp_path / "a.md" / "below", "a\0b")
     assert len(found.files) == 1
-    why = dict(found.failed)
+    why = dict(found.failures)
     assert why[str(tmp_path / "gone")] == "no such file or folder"
     assert "link" in why[str(tmp_path / "loop")]
     assert why[str(tmp_path / "a.md" / "below")] == "not a directory"
@@ -84,4 +84,4 @@ def test_a_folder_that_cannot_be_opened_is_named_and_the_others_are_looked_at(
     monkeypatch.setattr(os, "scandir", open_to_some)
     found = search(tmp_path)
     assert [place.path.name for place in found.files] == ["x.md"]
-    assert found.failed == [(str(tmp_path / "closed"), "permission denied")]
+    assert found.failures == [(str(tmp_path / "closed"), "permission denied")]

@@ -247,7 +247,7 @@ def test_a_stop_is_not_held_up_by_those_that_gave_way(serve: Serve) -> None:
 
 
 def test_all_bodies_together_are_bounded(serve: Serve) -> None:
-    serving = serve(gathered=100_000)
+    serving = serve(all_bodies=100_000)
     with serving.connect() as first:
         first.send(HEAD + b"Content-Length: 90000\r\n\r\n" + b"x" * 60_000)
         until(lambda: serving.server.bodies.size == 60_000)
@@ -260,7 +260,7 @@ def test_all_bodies_together_are_bounded(serve: Serve) -> None:
 
 
 def test_when_bodies_take_all_the_room_the_slowest_goes_once_it_had_its_time(serve: Serve) -> None:
-    serving = serve(gathered=100_000)
+    serving = serve(all_bodies=100_000)
     with serving.connect() as slowest, serving.connect() as slow, serving.connect() as fresh:
         slowest.send(HEAD + b"Content-Length: 90000\r\n\r\n" + b"x" * 30_000)
         until(lambda: serving.server.bodies.size == 30_000)
@@ -288,7 +288,7 @@ def large(size: int) -> bytes:
 
 
 def test_large_bodies_of_one_address_leave_room_for_those_of_others(serve: Serve) -> None:
-    serving = serve(_of_sender, gathered=100_000, small=1_000)
+    serving = serve(_of_sender, all_bodies=100_000, small=1_000)
     with serving.connect("127.0.0.2") as first, serving.connect("127.0.0.2") as second, serving.connect() as other:
         first.send(large(20_000))
         until(lambda: serving.server.bodies.size == 20_000)
@@ -303,7 +303,7 @@ def test_large_bodies_of_one_address_leave_room_for_those_of_others(serve: Serve
 
 
 def test_large_bodies_of_many_addresses_leave_half_of_the_room_for_small_ones(serve: Serve) -> None:
-    serving = serve(_of_sender, gathered=100_000, small=1_000)
+    serving = serve(_of_sender, all_bodies=100_000, small=1_000)
     with ExitStack() as stack:
         senders = [stack.enter_context(serving.connect(f"127.0.0.{number}")) for number in range(2, 5)]
         for sender in senders:
@@ -318,7 +318,7 @@ def test_large_bodies_of_many_addresses_leave_half_of_the_room_for_small_ones(se
 
 
 def test_a_sender_of_little_takes_the_place_of_one_that_holds_more(serve: Serve) -> None:
-    serving = serve(_of_sender, gathered=100_000, small=1_000)
+    serving = serve(_of_sender, all_bodies=100_000, small=1_000)
     with ExitStack() as stack:
         greedy = [stack.enter_context(serving.connect("127.0.0.2")) for _ in range(2)]
         other, third = (stack.enter_context(serving.connect(f"127.0.0.{number}")) for number in (3, 4))

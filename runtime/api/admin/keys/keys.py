@@ -33,9 +33,9 @@ async def key_status(context: AdminContext) -> dict[str, Any]:
     """Return where the keys are, which master key wraps them, how often they were used, and what is being sealed
     again."""
     keys, names = context.database.keys, await users.names(context.database)
-    current = sorted(keys.current, key=lambda key: -key.used)
+    current = sorted(keys.current, key=lambda key: -key.uses)
     return {
-        "stored_in": keys.store.shown,
+        "stored_in": keys.store.label,
         "master_key": {"id": keys.master.key_id.hex(), "from": context.master_key.place},
         "current": len(current),
         "retired": [_key_json(key, names) for key in keys.retired],
@@ -100,7 +100,7 @@ async def key_rotate(
         chosen = sorted(held - OF_NO_USER)
     count = await asyncio.to_thread(keys.rotate, chosen, milliseconds(context.clock))
     log.info("keys_rotated", users=count)
-    await context.resealing.look(context.progress)
+    await context.resealing.run_if_due(context.progress)
     state = context.resealing.state
     return {
         "rotated": count,
@@ -142,7 +142,7 @@ def _key_json(key: Key, names: Mapping[str, str]) -> dict[str, Any]:
         "user": _NAMES.get(key.holder) or users.display_name(names, key.holder),
         "id": key.key_id.hex(),
         "generation": key.generation,
-        "used": key.used,
+        "used": key.uses,
         "created_at": time_json(key.created_at),
         "retired_at": time_json(key.retired_at),
     }

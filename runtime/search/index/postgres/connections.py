@@ -48,7 +48,7 @@ class IndexConnections:
                 "the url of the index postgres is not a PostgreSQL URL",
                 hint="write postgresql://USER:PASSWORD@HOST:PORT/NAME, best in a secret",
             )
-        self.shown = location.shown
+        self.shown = location.label
         self.schema = schema
         self.seconds = seconds
         self.tables = CreatedTables((), "public")

@@ -210,7 +210,7 @@ async def test_a_decision_is_one_after_the_keys_were_rotated(database: Database,
     await store.decide(approval.id, APPROVED, by=OWNER, via="cli", always=True)
     assert database.keys.rotate([OWNER], milliseconds(clock)) == 1
     clock.advance(3600)
-    await Resealing(database, clock).look()
+    await Resealing(database, clock).run_if_due()
     assert database.keys.retired == []
     assert (await store.find(approval.id, OWNER)).digest == "digest"
     [row] = await store.standing.of_user(OWNER)

@@ -93,9 +93,9 @@ async def seal_again(app: App, clock: ManualClock) -> None:
         raise AssertionError(reason)
 
     clock.advance(1)
-    await KeyUpkeep(app, fails).look()
+    await KeyUpkeep(app, fails).run_once()
     clock.advance(SETTLED_MS / 1000 + 1)
-    await KeyUpkeep(app, fails).look()
+    await KeyUpkeep(app, fails).run_once()
 
 
 @first_of("point,again", CASES)

@@ -110,9 +110,9 @@ async def test_what_is_kept_of_a_removed_user_is_sealed_with_the_owners_key(app:
     values, upkeep = await opened(app.state.database, ada), KeyUpkeep(app, failing)
     assert (await call(app, "user_remove", name="ada", keep=True))["kept"]
     clock.advance(1)
-    await upkeep.look()
+    await upkeep.run_once()
     clock.advance(SETTLED)
-    await upkeep.look()
+    await upkeep.run_once()
     assert app.state.database.keys.retired == []
     owners = app.state.database.keys.ensure("owner").prefix
     assert {prefix for user, prefix in await prefixes(app.state.database) if user == ada} == {owners}
@@ -131,7 +131,7 @@ async def test_what_was_kept_is_deleted_later_also_after_a_kill(
     ada = await add(app, "ada", 1)
     await call(app, "user_remove", name="ada", keep=True)
     clock.advance(1)
-    await KeyUpkeep(app, failing).look()
+    await KeyUpkeep(app, failing).run_once()
     monkeypatch.setattr("runtime.api.admin.users.erase", killed)
     with pytest.raises(SymbiontError):
         await call(app, "user_remove", name=f"id:{ada}")
@@ -171,7 +171,7 @@ async def test_users_and_the_progress_of_sealing_again_are_shown(app: App, clock
     assert "encrypting again" in check["text"]
     # A pass in the same millisecond does not count for a key that was retired then.
     clock.advance(1)
-    await app.state.resealing.look()
+    await app.state.resealing.run_if_due()
     assert not (await call(app, "key_status"))["resealing"]["due"]
     [check] = [each for each in (await readiness(app.admin_context(), {}))["checks"] if each["check"] == "keys"]
     assert "retired keys are forgotten soon" in check["text"]
@@ -184,7 +184,7 @@ async def test_a_key_that_was_used_often_is_shown_and_rotated_by_itself(app: App
     [check] = [each for each in (await readiness(app.admin_context(), {}))["checks"] if each["check"] == "keys"]
     assert check["status"] == "YELLOW"
     clock.advance(1)
-    await KeyUpkeep(app, failing).look()
+    await KeyUpkeep(app, failing).run_once()
     assert app.state.database.keys.ensure(ada).generation == 2
     assert {prefix for user, prefix in await prefixes(app.state.database) if user == ada} == {
         app.state.database.keys.ensure(ada).prefix
@@ -198,9 +198,9 @@ async def test_the_key_of_the_process_is_rotated_by_itself_too_and_loses_nothing
     before.seals = ROTATED_AT + before.left
     clock.advance(1)
     upkeep = KeyUpkeep(app, failing)
-    await upkeep.look()
+    await upkeep.run_once()
     clock.advance(SETTLED)
-    await upkeep.look()
+    await upkeep.run_once()
     assert keys.ensure(PROCESS).generation == 2
     assert keys.retired == []
     assert [each.data for each in last_program.load(app.state.root, keys, paths)] == [each.data for each in sources]
@@ -249,11 +249,11 @@ async def test_other_daemons_forget_a_key_too_and_stop_without_the_new_master_ke
         await other.load_nothing()
         upkeep = KeyUpkeep(other, stopped.append)
         ada = await add(one, "ada", 1)
-        await upkeep.look()
+        await upkeep.run_once()
         assert await opened(other.state.database, ada) == await opened(one.state.database, ada)
         values = await sealed_values(other.state.database, ada)
         await call(one, "user_remove", name="ada")
-        await upkeep.hear()
+        await upkeep.follow_notification()
         for value in values:
             with pytest.raises(Unsealable):
                 value()

@@ -137,7 +137,7 @@ async def test_every_value_is_found_again_after_a_rotation(
     database.keys.rotate(["owner"], milliseconds(clock))
     clock.advance(1)
     work = Resealing(database, clock)
-    await work.look()
+    await work.run_if_due()
     assert work.state is not None
     assert (work.state.left, work.state.unreadable) == (0, 0)
     assert work.state.moved > len(tables)

@@ -14,7 +14,7 @@ from aiohttp import web
 from runtime.api.rest.problem import Problem
 from runtime.daemon.listeners.asgi_bridge import bridge
 from runtime.daemon.listeners.origin_check import problem_response
-from runtime.daemon.listeners.request_places import KEPT, RequestBody, RequestPlaces
+from runtime.daemon.listeners.request_places import PROBE_SHARE, RequestBody, RequestPlaces
 from runtime.daemon.listeners.sockets import Runner, bind, listen
 from runtime.http.limits import HttpLimits
 from tests.clocks import until
@@ -65,7 +65,7 @@ async def listening() -> AsyncIterator[Listening]:
     application.router.add_post("/body", one.body)
     application.router.add_get("/wait", one.wait)
     application.router.add_get("/healthz", one.healthz)
-    limits = HttpLimits(connections=PLACES, gathered=3000)
+    limits = HttpLimits(connections=PLACES, all_bodies=3000)
     with bind("--admin-listen", "127.0.0.1:0") as listener:
         one.address = listener.getsockname()
         async with listen(Runner(application, limits=limits, shutdown_timeout=0.1), listener):
@@ -76,7 +76,7 @@ async def test_bodies_that_do_not_arrive_leave_places_for_probes(listening: List
     async with AsyncExitStack() as stack:
         for _ in range(PLACES):
             await listening.send(stack, SLOW)
-        await until(lambda: listening.entered >= PLACES - PLACES // KEPT)
+        await until(lambda: listening.entered >= PLACES - PLACES // PROBE_SHARE)
         for _ in range(PLACES):
             answer = await listening.send(stack, PROBE)
             assert await answer.readline() == b"HTTP/1.1 200 OK\r\n"
@@ -84,9 +84,9 @@ async def test_bodies_that_do_not_arrive_leave_places_for_probes(listening: List
 
 async def test_requests_at_work_leave_places_for_probes(listening: Listening) -> None:
     async with AsyncExitStack() as stack:
-        for _ in range(PLACES - PLACES // KEPT):
+        for _ in range(PLACES - PLACES // PROBE_SHARE):
             await listening.send(stack, WORK)
-        await until(lambda: listening.entered == PLACES - PLACES // KEPT)
+        await until(lambda: listening.entered == PLACES - PLACES // PROBE_SHARE)
         refused = await listening.send(stack, WORK)
         assert await refused.readline() == b"HTTP/1.1 503 Service Unavailable\r\n"
         answer = await listening.send(stack, PROBE)

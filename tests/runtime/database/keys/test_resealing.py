@@ -32,14 +32,14 @@ async def test_a_rotated_key_is_forgotten_when_nothing_is_sealed_with_it_any_mor
     assert database.keys.rotate(["ada"], milliseconds(clock)) == 1
     clock.advance(1)
     assert await opened(database) == before
-    await work.look()
+    await work.run_if_due()
     after = await prefixes(database)
     assert {user for user, _ in after - sealed} == {"ada"}
     assert len(after) == 2
     # Something sealed before the rotation may still be about to be stored.
     assert [key.holder for key in database.keys.retired] == ["ada"]
     clock.advance(SETTLED)
-    await work.look()
+    await work.run_if_due()
     assert database.keys.retired == []
     assert await opened(database) == before
 
@@ -51,12 +51,12 @@ async def test_what_was_stored_late_with_the_key_before_is_still_moved(
     old = [key for key in database.keys.current if key.holder == "ada"]
     database.keys.rotate(["ada"], milliseconds(clock))
     clock.advance(1)
-    await work.look()
+    await work.run_if_due()
     database.keys._current["ada"] = old[0]
     await database.transact(lambda connection: fill(connection, database.keys, {2: "ada"}))
     database.keys.load()
     clock.advance(SETTLED)
-    await work.look()
+    await work.run_if_due()
     assert database.keys.retired == []
     assert len(await prefixes(database)) == 1
     assert len(await opened(database)) >= 2 * len(TABLES)
@@ -69,7 +69,7 @@ async def test_what_is_kept_of_a_removed_user_is_sealed_with_the_owners_key(
     before = await opened(database)
     database.keys.forget("ada", milliseconds(clock), kept_by="owner")
     clock.advance(SETTLED)
-    await work.look()
+    await work.run_if_due()
     owners = database.keys.ensure("owner").prefix
     assert {prefix for user, prefix in await prefixes(database) if user == "ada"} == {owners}
     assert [key.holder for key in database.keys.retired] == []
@@ -79,7 +79,7 @@ async def test_what_is_kept_of_a_removed_user_is_sealed_with_the_owners_key(
     clock.advance(1)
     database.keys.rotate(["owner"], milliseconds(clock))
     clock.advance(SETTLED)
-    await work.look()
+    await work.run_if_due()
     assert database.keys.retired == []
     assert owners not in {prefix for _, prefix in await prefixes(database)}
     assert await opened(database) == before
@@ -104,10 +104,10 @@ async def test_a_pass_goes_on_where_a_killed_one_was(
             raise Killed
 
     with pytest.raises(Killed):
-        await work.look(stop)
+        await work.run_if_due(stop)
     clock.advance(60)
     other = Resealing(database, clock)
-    await other.look()
+    await other.run_if_due()
     assert other.state is not None
     assert 0 < other.state.moved <= len(before)
     assert other.state.began < milliseconds(clock)
@@ -124,9 +124,9 @@ async def test_one_daemon_at_a_time_makes_a_pass(postgres_url: str, clock: Manua
         first, second = Resealing(one, clock), Resealing(other, clock)
         assert other.keys.refresh()
         assert await first._begin() is not None
-        assert await second.complete() is None
+        assert await second.run_pass() is None
         clock.advance(resealing.OTHERS_MS / 1000 + 1)
-        assert await second.complete() is not None
+        assert await second.run_pass() is not None
         assert len(await prefixes(one)) == 2
         assert await opened(one) == await opened(other)
     finally:

@@ -275,15 +275,15 @@ async def test_uses_are_counted_over_restarts_and_limited(database_url: str) -> 
         sealed(database.keys)
     database.keys.record_uses()
     [key] = database.keys.current
-    assert (key.used, key.seals) == (3, 3 + BLOCK)
+    assert (key.uses, key.seals) == (3, 3 + BLOCK)
     # After a crash the uses that were recorded ahead count.
     crashed = await Database.open(database_url, KEY)
-    assert [key.used for key in crashed.keys.current] == [3 + BLOCK]
+    assert [key.uses for key in crashed.keys.current] == [3 + BLOCK]
     await crashed.close()
     await database.close()
     again = await Database.open(database_url, KEY)
     [key] = again.keys.current
-    assert key.used == 3
+    assert key.uses == 3
     key.seals, key.left = BOUND, 0
     with pytest.raises(KeyExhausted, match="the most that is safe"):
         sealed(again.keys)
@@ -298,7 +298,7 @@ def test_only_so_many_keys_are_unwrapped_at_a_time(tmp_path: Path, monkeypatch: 
     values = {f"user {number}": sealed(ring, f"user {number}") for number in range(6)}
     assert len([key for key in ring.current if key.is_open]) == 3
     assert {user: unsealed(ring, value, user) for user, value in values.items()} == dict.fromkeys(values, b"plain")
-    assert sum(key.used for key in ring.current) == 6
+    assert sum(key.uses for key in ring.current) == 6
     ring.close()
 
 
@@ -352,7 +352,7 @@ async def test_every_process_knows_how_often_all_of_them_used_a_key(database_url
         one.keys.record_uses()
         sealed(other.keys)
         other.keys.record_uses()
-        assert other.keys.ensure("ada").used == BLOCK + 2
+        assert other.keys.ensure("ada").uses == BLOCK + 2
     finally:
         await one.close()
         await other.close()

@@ -21,10 +21,10 @@ async def test_a_daemon_gives_the_files_of_users_new_keys_after_a_rotation(
         assert app.state.sql is not None
         await app.state.sql.run("owner", "CREATE TABLE notes (text)", (), FREE)
         (before,) = (root / ".symbi" / "tables").glob("*.db")
-        await KeyUpkeep(app, failing).look()
+        await KeyUpkeep(app, failing).run_once()
         assert before.exists()
         await call(app, "key_rotate", user="owner")
-        await KeyUpkeep(app, failing).look()
+        await KeyUpkeep(app, failing).run_once()
         (after,) = (root / ".symbi" / "tables").glob("*.db")
         assert after != before
         assert (await app.state.sql.run("owner", "SELECT count(*) AS n FROM notes", (), FREE)).rows == [[0]]

@@ -122,7 +122,7 @@ async def test_a_rotation_that_was_missed_is_noticed_later_also_when_the_old_key
     async with opened(tmp_path) as sql:
         keys = sql.database.keys
         await asyncio.to_thread(keys.rotate, ["owner"], 1)
-        await Resealing(sql.database, SYSTEM).complete()
+        await Resealing(sql.database, SYSTEM).run_pass()
         await asyncio.to_thread(keys.drop, [key for key in keys.retired if key.holder == "owner"])
     async with opened(tmp_path) as sql:
         await sql.tables.renew_keys()
@@ -138,7 +138,7 @@ async def test_what_is_kept_of_a_removed_user_gets_a_key_of_the_owner(tmp_path: 
         before = set(sql.files())
         await sql.database.transact(lambda connection: users.remove(connection, ada))
         await asyncio.to_thread(partial(sql.database.keys.forget, ada, 0, kept_by="owner"))
-        await Resealing(sql.database, SYSTEM).complete()
+        await Resealing(sql.database, SYSTEM).run_pass()
         await sql.tables.renew_keys()
         assert len(set(sql.files()) & before) == 1
         assert await sql.value("SELECT count(*) AS n FROM notes", user_id=ada) == 0

@@ -162,7 +162,7 @@ async def test_who_watches_a_user_is_told_after_the_commit(database: Database, l
     with database.changes.watch(changes_of("owner")) as mine, database.changes.watch(changes_of("ada")) as theirs:
         await append(database, log, noted(run_id, "a"))
         assert (mine.is_set(), theirs.is_set()) == (True, False)
-    assert list(database.changes.watched) == []
+    assert list(database.changes.watched_names) == []
 
 
 async def test_events_are_deleted_with_their_thread(
