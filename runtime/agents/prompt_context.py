@@ -88,15 +88,14 @@ def _memory_text(hits: KnownHits, excerpt: _ThreadExcerpt, request: PromptReques
     """Return memories about the query as text, without the messages that the context has anyway."""
     room = request.tokens // _KNOWN_SHARE // 2
     here = None if request.thread is None or not excerpt.entries else request.thread.id
-    said = (
+    messages = (
         f"- {hit.time:%Y-%m-%d} {hit.role or 'summary'}: {hit.text}"
         for hit in hits.conversations
         if hit.conversation_id != here or hit.position is None or hit.position < excerpt.entries[0].position
     )
     archival = _lines_within((f"- {hit.content}{_origin(hit.origin)}" for hit in hits.archival), room, count)
-    return join_paragraphs(
-        (_section("archival", archival), _section("conversations", _lines_within(said, room, count)))
-    )
+    conversations = _lines_within(messages, room, count)
+    return join_paragraphs((_section("archival", archival), _section("conversations", conversations)))
 
 
 def _origin(origin: str | None) -> str:

@@ -111,9 +111,9 @@ class AgentServices:
             self.open_calls.close(connection, by)
         text = None if run.ended is None else _END_TEXTS.get(run.ended)
         if text is not None:
-            said = f"{text} {run.error or _EMPTY}" if run.ended == "failed" else text
+            detail = f"{text} {run.error or _EMPTY}" if run.ended == "failed" else text
             name = REFUSED if run.cause == RequestRefused.cause else f"run_{run.ended}"
-            self.messages.store_event(connection, by, EventPart(name, said))
+            self.messages.store_event(connection, by, EventPart(name, detail))
 
     def _last_event(self, run: EndedRun, ended: str) -> RunEvent:
         if ended == "failed":

@@ -76,8 +76,8 @@ class TaskRows:
     def change_row(self, task: Task, changes: Mapping[Any, tuple[Value, Value]], actor: Actor) -> tuple[Any, ...]:
         """Return the row of a change that made this version of the task, in the order of CHANGE_COLUMNS. `changes`:
         the values of fields before and after."""
-        said = {name: [_json(value) for value in values] for name, values in changes.items()}
-        content = json.dumps(said, ensure_ascii=False).encode()
+        fields = {name: [_json(value) for value in values] for name, values in changes.items()}
+        content = json.dumps(fields, ensure_ascii=False).encode()
         sealed = self._changes.close(content, row=_change_id(task.id, task.version), user_id=task.user_id)
         who = (actor.source, actor.agent, actor.run_id, actor.key)
         return (task.id, task.version, task.user_id, *who, task.updated_at, sealed)
@@ -85,8 +85,8 @@ class TaskRows:
     def change(self, row: Sequence[Any]) -> TaskChange:
         """Return the change of a row. Raises Unsealable."""
         task_id, version, user_id, source, agent, run_id, _, created_at, sealed = row
-        said = json.loads(self._changes.open(sealed, row=_change_id(task_id, version), user_id=user_id))
-        changes = [FieldChange(name, *values) for name, values in said.items()]
+        fields = json.loads(self._changes.open(sealed, row=_change_id(task_id, version), user_id=user_id))
+        changes = [FieldChange(name, *values) for name, values in fields.items()]
         return TaskChange(version, source, agent, run_id, created_at, changes)
 
 

@@ -107,7 +107,7 @@ class TaskStore:
         """Change several tasks together. Raises BulkRefused if one of them cannot be changed; then none is."""
 
         def work(transaction: TaskTransaction) -> None:
-            found, made = transaction.find(task_ids), transaction.earlier_versions()
+            found, earlier = transaction.find(task_ids), transaction.earlier_versions()
             results: dict[str, str] = {}
             for task_id in task_ids:
                 task = found.get(task_id)
@@ -118,7 +118,7 @@ class TaskStore:
                 results[task_id] = (
                     OK if len(tags) <= MOST_TAGS else f"it would have {len(tags)} tags; at most {MOST_TAGS} are allowed"
                 )
-                if results[task_id] == OK and task_id not in made:
+                if results[task_id] == OK and task_id not in earlier:
                     transaction.change(task, {"tags": tags} | ({} if status is None else {"status": status}))
             if set(results.values()) != {OK}:
                 raise BulkRefused(results)

@@ -92,25 +92,25 @@ class UrgentTasks:
 
     async def mark_said(self, user_id: str, task_ids: Sequence[str]) -> None:
         """Record that a context with these tasks was used now. Raises `Unavailable`."""
-        said = update(tasks).where(tasks.c.user_id == user_id, tasks.c.id.in_(task_ids))
+        change = update(tasks).where(tasks.c.user_id == user_id, tasks.c.id.in_(task_ids))
         now = milliseconds(self._clock)
-        await self._database.transact(lambda connection: connection.execute(said.values(said_at=now)))
+        await self._database.transact(lambda connection: connection.execute(change.values(said_at=now)))
 
 
 def urgent_notice(found: Sequence[UrgentTask], *, tokens: int, count: Callable[[str], int]) -> UrgentNotice:
     """Return the notice of a context about these tasks: those that wait, as many as fit into `tokens` tokens, at most
     `TOKENS`; the others wait for another run."""
     room = min(tokens, TOKENS) - count(_HEAD)
-    said: list[str] = []
+    task_ids: list[str] = []
     lines = [_HEAD]
     for each in found:
         line = _line(each)
         size = count(line) + 1
-        if each.waits and size <= room and len(said) < MOST:
-            said.append(each.task.id)
+        if each.waits and size <= room and len(task_ids) < MOST:
+            task_ids.append(each.task.id)
             lines.append(line)
             room -= size
-    return UrgentNotice(said, "\n".join(lines)) if said else NOTHING
+    return UrgentNotice(task_ids, "\n".join(lines)) if task_ids else NOTHING
 
 
 def _line(urgent: UrgentTask) -> str:

@@ -99,13 +99,13 @@ class Inputs(TurnQueue[ClaimedInput]):
             raise UsageError("the message is not valid Unicode") from None
         if size > LONGEST:
             raise UsageError(f"the message has {size:,} bytes; at most {LONGEST:,} are allowed")
-        made = uuid7(self._clock)
+        input_id = uuid7(self._clock)
         encoded = msgspec.json.encode(_Content(text, dict(metadata) if metadata else None))
-        content = self._seal.close(encoded, row=made, user_id=user_id)
+        content = self._seal.close(encoded, row=input_id, user_id=user_id)
         held = " ".join(sorted(scopes))
-        sent = _SentInput(made, user_id, agent, thread_id, held, content, milliseconds(self._clock))
+        sent = _SentInput(input_id, user_id, agent, thread_id, held, content, milliseconds(self._clock))
         await self._database.commits.store(_SENDING, sent)
-        return made
+        return input_id
 
     def read(self, connection: Connection, rows: Sequence[Any]) -> list[ClaimedInput | str]:
         return [self._input(row) for row in rows]

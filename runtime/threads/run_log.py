@@ -103,8 +103,8 @@ class RunLog:
         def write(state: str, finished_at: int | None = None, result: SealedBytes | None = None) -> StepWrite:
             again = earlier is not None
             place = (self.run_id, self.attempt, position, name, state, self._user_id, kind, repeatable)
-            told = None if event is None else partial(self._events.append, event=event)
-            return StepWrite(*place, started, finished_at, None if finished_at else sealed, result, again, told)
+            tell = None if event is None else partial(self._events.append, event=event)
+            return StepWrite(*place, started, finished_at, None if finished_at else sealed, result, again, tell)
 
         try:
             await self._database.commits.put(_STEPS, write(INTENDED))

@@ -427,9 +427,9 @@ class Loop:
         if reading.reasoning:
             messages.append(self._new(number, "reasoning", "assistant", "reasoning", (TextPart(reading.reasoning),)))
         if reading.messages:
-            said = tuple(map(TextPart, reading.messages))
+            texts = tuple(map(TextPart, reading.messages))
             event = run_event.message(self._log.run_id, number, reading.messages)
-            messages.append(self._new(number, "message", "assistant", "message", said, event))
+            messages.append(self._new(number, "message", "assistant", "message", texts, event))
         if calls:
             parts = tuple(
                 ToolCallPart(

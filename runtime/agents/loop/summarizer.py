@@ -97,9 +97,9 @@ class Summarizer:
 
 
 def _extractive_summary(previous: str, entries: Sequence[Entry], max_words: int) -> str:
-    """Return sentences of the summary before, as at most half of the words, and then of what was said."""
-    said = [entry.text for entry in entries if entry.role != "tool"]
-    return extract([extract([previous], max(max_words // 2, 1)), *said], max_words)
+    """Return sentences of the summary before, as at most half of the words, and then of the messages."""
+    texts = [entry.text for entry in entries if entry.role != "tool"]
+    return extract([extract([previous], max(max_words // 2, 1)), *texts], max_words)
 
 
 def _batches(texts: Sequence[str], tokens: int, count: Count) -> Iterator[str]:

@@ -143,8 +143,8 @@ def _own_entry(position: int, said: Sequence[Part], group: int, *, native: bool)
     calls = [part for part in said if isinstance(part, ToolCallPart)]
     if native:
         # Services refuse names in another form, and a model may have invented one.
-        made = tuple(ToolCall(call.id, model_name(call.name), call.arguments, call.extra) for call in calls)
-        return Entry(position, "assistant", join_paragraphs(texts), group, made)
+        native_calls = tuple(ToolCall(call.id, model_name(call.name), call.arguments, call.extra) for call in calls)
+        return Entry(position, "assistant", join_paragraphs(texts), group, native_calls)
     written = {
         "messages": texts,
         "tool_calls": [{"name": call.name, "args": msgspec.Raw(call.arguments.encode())} for call in calls],

@@ -117,8 +117,8 @@ def correction(
 
 def _retry_messages(reply: Reply, reading: AgentReply) -> tuple[Message, ...]:
     if reading.problem == "malformed":
-        said = "Your reply could not be read, because it did not keep to the form. Nothing of it was done. Reply again."
-        return (Message("user", said),)
+        text = "Your reply could not be read, because it did not keep to the form. Nothing of it was done. Reply again."
+        return (Message("user", text),)
     if reading.problem == "empty" or not _text(reply):
         return (Message("user", "Your reply was empty. Reply again."),)
     return (

@@ -202,10 +202,10 @@ class Approvals:
             return [self._approval_of(ApprovalRow(*row)) for row in await connection.execute(newest)]
 
     def _new(self, question: Question, by: Asker, deadline: int) -> NewApproval:
-        made = uuid7(self._clock)
+        new_id = uuid7(self._clock)
         call_id, tool, arguments = question.call_id, question.tool, msgspec.json.decode(question.arguments or "{}")
         origin = {**msgspec.to_builtins(by.origin), "server": question.server}
-        event = run_event.confirm(by.run_id, call_id, made, tool, arguments, rfc3339(deadline / 1000), origin)
+        event = run_event.confirm(by.run_id, call_id, new_id, tool, arguments, rfc3339(deadline / 1000), origin)
 
         def note_asked(connection: Connection) -> None:
             self._events.append(connection, event)
@@ -217,8 +217,8 @@ class Approvals:
             return self.standing.stands(row, by.user_id, by.agent, tool, question.definition)
 
         content = msgspec.json.encode(_Content(*question[2:], by.origin))
-        sealed = self._content.close(content, row=made, user_id=by.user_id)
-        return NewApproval(made, call_id, tool, sealed, note_asked, note_expired, stands)
+        sealed = self._content.close(content, row=new_id, user_id=by.user_id)
+        return NewApproval(new_id, call_id, tool, sealed, note_asked, note_expired, stands)
 
     def _approval_of(self, row: ApprovalRow) -> Approval:
         fields: dict[str, Any] = row._asdict()
