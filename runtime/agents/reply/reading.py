@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from runtime.agents.reply.agent_reply import BLANK, AgentCall, AgentReply, Problem, Rung, ToolCalling
@@ -237,7 +237,8 @@ class _Reading:
         if len(self._calls) > len(ids):
             last = self._calls[-1]
             own = well_formed(call.id)
-            free = own if own and own not in ids else next(each for each in _ids() if each not in ids)
+            numbered = map("call_{}".format, itertools.count(1))
+            free = own if own and own not in ids else next(each for each in numbered if each not in ids)
             self._calls[-1] = AgentCall(free, last.name, last.arguments, dict(call.extra))
 
     def _lower(self, rung: Rung) -> None:
@@ -249,10 +250,6 @@ class _Reading:
         self._rung = rung
         self._lossless = False
         self._malformed = True
-
-
-def _ids() -> Iterator[str]:
-    return (f"call_{number}" for number in itertools.count(1))
 
 
 def _character_of_pair(pair: re.Match[str]) -> str:

@@ -11,7 +11,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, TypeVar
+
+Result = TypeVar("Result")
 
 MAX_DEPTH: Final = 64
 """Maximum depth of containers."""
@@ -113,13 +116,13 @@ class Reader:
         if self._tokens > MAX_TOKENS:
             raise TooComplex(at)
 
-    def _read_nested(self, kind: str, at: int, read: Callable[[], int]) -> int:
+    def _read_nested(self, kind: str, at: int, read: Callable[[], Result]) -> Result:
         if len(self._open) >= MAX_DEPTH:
             raise BrokenJson(at)
         self._open.append(kind)
-        end = read()
+        result = read()
         self._open.pop()
-        return end
+        return result
 
     def _object(self, at: int, members: dict[str, Any]) -> int:
         while True:
@@ -256,19 +259,8 @@ class Reader:
                 self.guessed = True
                 self.unclosed += [call, arguments]
                 return call, len(self.text)
-            value, at = self._nested_value(at)
+            value, at = self._read_nested("(", at, partial(self._value, at))
             self.add(arguments, key[0], value)
-
-    def _nested_value(self, at: int) -> tuple[Any, int]:
-        found: list[Any] = []
-
-        def read() -> int:
-            value, end = self._value(at)
-            found.append(value)
-            return end
-
-        end = self._read_nested("(", at, read)
-        return found[0], end
 
 
 def read_whole(text: str) -> tuple[Any, bool]:
