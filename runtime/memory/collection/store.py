@@ -88,17 +88,17 @@ class CollectionStore(CollectionReader):
         """Create an empty collection of this user; False if the user has one of that name. Raises RefusedItem for an
         invalid name, StoreError."""
         self._check_names(agent_id, user_id)
-        return await self._do(CollectionTransaction.create, agent_id, user_id)
+        return await self._run(CollectionTransaction.create, agent_id, user_id)
 
     async def detach(self, memory_id: str, agent_id: str, source_uri: str) -> bool:
         """Remove a source from an item, and delete the item if it has no other; True if it was deleted. Raises
         NoSuchItem, StoreError."""
-        return await self._do(CollectionTransaction.detach, memory_id, agent_id, source_uri)
+        return await self._run(CollectionTransaction.detach, memory_id, agent_id, source_uri)
 
     async def _append(self, items: tuple[Item, ...], gates: Mapping[str, str]) -> tuple[Item, ...]:
         written: list[Item] = []
         for batch in self._batches(items):
-            written += await self._do(CollectionTransaction.append, batch)
+            written += await self._run(CollectionTransaction.append, batch)
         return tuple(written)
 
     async def _upsert(self, items: tuple[Item, ...], keep: frozenset[str]) -> UpsertResult:
@@ -106,7 +106,7 @@ class CollectionStore(CollectionReader):
         inserted: list[Item] = []
         updated: list[Item] = []
         for batch in self._batches(first):
-            done = await self._do(CollectionTransaction.upsert, batch, keep)
+            done = await self._run(CollectionTransaction.upsert, batch, keep)
             inserted += done.inserted
             updated += done.updated
             skipped += done.skipped
@@ -118,13 +118,13 @@ class CollectionStore(CollectionReader):
 
     async def _replace(self, item: Item) -> Item:
         self._check_names(item.agent_id, item.user_id)
-        return await self._do(CollectionTransaction.replace, item)
+        return await self._run(CollectionTransaction.replace, item)
 
     async def _edit(self, memory_id: str, text: str, agent_id: str | None) -> Item:
-        return await self._do(CollectionTransaction.edit, memory_id, text, agent_id)
+        return await self._run(CollectionTransaction.edit, memory_id, text, agent_id)
 
     async def _delete(self, memory_id: str, agent_id: str | None) -> None:
-        await self._do(CollectionTransaction.delete, memory_id, agent_id)
+        await self._run(CollectionTransaction.delete, memory_id, agent_id)
 
     async def _compact(self, agent_id: str, older_than: date) -> Compaction:
         valid_agent(agent_id)
@@ -132,7 +132,7 @@ class CollectionStore(CollectionReader):
         until = ticks(datetime.combine(older_than, time(), UTC))
         flushed, deleted, more = 0, 0, True
         while more:
-            put, gone, more = await self._do(CollectionTransaction.compact, agent_id, until)
+            put, gone, more = await self._run(CollectionTransaction.compact, agent_id, until)
             flushed, deleted = flushed + put, deleted + gone
         entries = items.c.memory == self.name, items.c.agent_id == agent_id, items.c.memory_type == "episodic"
         expired = select(func.count()).where(*entries, items.c.compacted == UNPROMOTABLE, items.c.timestamp < until)
@@ -146,18 +146,18 @@ class CollectionStore(CollectionReader):
     async def _remove(self, agent_id: str) -> bool:
         valid_agent(agent_id)
         removed = 0
-        while count := await self._do(CollectionTransaction.remove, agent_id):
+        while count := await self._run(CollectionTransaction.remove, agent_id):
             removed += count
         return removed > 0
 
     async def _forget_user(self, user_id: str, agent_id: str) -> int:
         valid_agent(agent_id)
         forgotten = 0
-        while (count := await self._do(CollectionTransaction.forget_user, user_id, agent_id)) is not None:
+        while (count := await self._run(CollectionTransaction.forget_user, user_id, agent_id)) is not None:
             forgotten += count
         return forgotten
 
-    async def _do(
+    async def _run(
         self, method: Callable[Concatenate[CollectionTransaction, P], T], *given: P.args, **named: P.kwargs
     ) -> T:
         """Run this method in a transaction; return its result after the commit."""

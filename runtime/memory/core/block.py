@@ -138,7 +138,7 @@ def may_change(scope: BlockScope, label: str, declared: Iterable[DeclaredBlock])
     return label != HUMAN if chosen is None else chosen
 
 
-def visible(stored: Iterable[Block], first: Sequence[Block]) -> list[Block]:
+def visible_blocks(stored: Iterable[Block], first: Sequence[Block]) -> list[Block]:
     """Return one block for each label, in the order of a context. Of several, the subject's precedes the agent's, and
     that precedes one of all agents. A block of `first` counts if none with its owner and label is stored."""
     there = {_identity(each): each for each in first} | {_identity(each): each for each in stored}

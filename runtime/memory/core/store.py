@@ -23,7 +23,7 @@ from runtime.memory.core.block import (
     DeclaredBlock,
     Origin,
     first_blocks,
-    visible,
+    visible_blocks,
 )
 from runtime.memory.core.changes import (
     BLOCKS,
@@ -69,12 +69,12 @@ class BlockStore:
             made = [structs.replace(each, id=uuid7(self._clock), value=clean(each.value)) for each in missing]
             await self.database.commits.store(BLOCKS, NewBlocks(self._seals, made))
             stored = await self._read_blocks(scope)
-        return [each for each in visible(stored, first) if each.id]
+        return [each for each in visible_blocks(stored, first) if each.id]
 
     async def blocks(self, scope: BlockScope, declared: Sequence[DeclaredBlock] = ()) -> list[Block]:
         """Return the blocks as `ensure` does, without creating the missing ones, whose `id` is empty."""
         scope = _stored_scope(scope)
-        return visible(await self._read_blocks(scope), self._first_blocks(scope, declared))
+        return visible_blocks(await self._read_blocks(scope), self._first_blocks(scope, declared))
 
     async def read(self, scope: BlockScope, label: str, declared: Sequence[DeclaredBlock] = ()) -> Block:
         """Return one block. Raises NotFound with the nearest labels."""
@@ -163,7 +163,7 @@ class BlockStore:
         self, scope: BlockScope, label: str, edit: Edit, origin: Origin, version: int | None = None
     ) -> ChangedBlock:
         stored = await self._read_blocks(_stored_scope(scope))
-        return await self.change(named_block(visible(stored, ()), label), edit, origin, version)
+        return await self.change(named_block(visible_blocks(stored, ()), label), edit, origin, version)
 
     def _first_blocks(self, scope: BlockScope, declared: Sequence[DeclaredBlock]) -> list[Block]:
         return first_blocks(scope, declared, milliseconds(self._clock))

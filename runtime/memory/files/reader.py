@@ -60,7 +60,7 @@ class FileReader(ABC):
             except StoreError:
                 if alone:
                     raise
-                found.append(self.unreadable(agent))
+                found.append(self.unreadable_part(agent))
         return tuple(found)
 
     @abstractmethod
@@ -68,7 +68,7 @@ class FileReader(ABC):
         """Return the parts of an agent."""
 
     @abstractmethod
-    def unreadable(self, agent_id: str) -> Part:
+    def unreadable_part(self, agent_id: str) -> Part:
         """Return the only part of an agent whose folder cannot be read, whose revision is `UNREADABLE`."""
 
     @abstractmethod

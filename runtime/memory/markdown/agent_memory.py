@@ -212,10 +212,10 @@ class AgentMemory:
     def rewrite(self, folder: Folder, change: Callable[[MarkdownDocument, datetime], MarkdownDocument]) -> None:
         """Change `memory.md`. `change` gets its content and its time of modification."""
 
-        def changed(before: bytes) -> bytes:
+        def change_data(before: bytes) -> bytes:
             return change(MarkdownDocument.parse(before), self._modified_at(folder, MEMORY)).data
 
-        self._rewrite(folder, MEMORY, changed)
+        self._rewrite(folder, MEMORY, change_data)
 
     def _rewrite(self, place: Folder, name: str, change: Callable[[bytes], bytes]) -> None:
         """Change a file; read it again whenever a person's edit comes in between. Without a file `change` gets no
@@ -247,7 +247,7 @@ class AgentMemory:
         """Return the item with its new text; None if it is not in this file."""
         found: list[Item] = []
 
-        def edited(before: bytes) -> bytes:
+        def edit_data(before: bytes) -> bytes:
             found.clear()
             old = _parse_file(name, before)
             number = next((at for at, item in enumerate(self._items(old)) if item.memory_id == memory_id), None)
@@ -262,7 +262,7 @@ class AgentMemory:
             found.append(self._items(new)[number])
             return new.data
 
-        self._rewrite(place, name, edited)
+        self._rewrite(place, name, edit_data)
         return found[0] if found else None
 
     def _delete(self, folder: Folder | None, memory_ids: Set[str]) -> dict[str, StoreError | None]:

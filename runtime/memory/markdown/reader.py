@@ -55,7 +55,7 @@ class MarkdownReader(FileReader):
     def _items(self, agent_id: str, day: date | None, step: int) -> list[Item]:
         return [item for item, _ in self.located_items(agent_id, day)][::step]
 
-    def unreadable(self, agent_id: str) -> Part:
+    def unreadable_part(self, agent_id: str) -> Part:
         return Part(part_name(agent_id, None), agent_id, UNREADABLE)
 
     def parts(self, agent_id: str) -> list[Part]:

@@ -58,7 +58,7 @@ class RecordReader(FileReader):
         with file_errors(folder.path, "list"), os.scandir(folder.descriptor) as entries:
             return any(read_name(entry.name) is not None for entry in entries)
 
-    def unreadable(self, agent_id: str) -> Part:
+    def unreadable_part(self, agent_id: str) -> Part:
         return part_of(agent_id, date.min, UNREADABLE)
 
     def parts(self, agent_id: str) -> list[Part]:

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from runtime.memory.markdown.text.annotation import GUARD, NOTHING, Annotation, take_annotation, with_time
-from runtime.memory.markdown.text.lines import BLANK, body, is_blank, visible
+from runtime.memory.markdown.text.lines import BLANK, body, is_blank, visible_lines
 
 _MARKER = re.compile(r"([-*+])([ \t]+|$)")
 _STRUCTURE = re.compile(r"#{1,6}([ \t]|$)|[-*+]([ \t]|$)|[0-9]{1,9}[.)]([ \t]|$)|>|<!--|```|~~~")
@@ -128,7 +128,7 @@ def _dedent(line: str, width: int) -> str:
 
 
 def _lines(text: str, marker: str) -> list[str]:
-    first, *rest = visible(text)
+    first, *rest = visible_lines(text)
     head = f"{marker} {first.lstrip(BLANK)}".rstrip(BLANK)
     if is_break(head):
         head = f"{marker} \\{head[2:]}"

@@ -20,7 +20,7 @@ from runtime.memory.item import Item
 from runtime.memory.markdown.text.annotation import GUARD, MARK, NOTHING, Annotation, annotation_of, take_annotation
 from runtime.memory.markdown.text.bullets import begins_block, is_bullet
 from runtime.memory.markdown.text.item_lines import ItemLines
-from runtime.memory.markdown.text.lines import BLANK, body, newline, split, visible
+from runtime.memory.markdown.text.lines import BLANK, body, newline, split, visible_lines
 from runtime.memory.markdown.text.literal_blocks import literal_ranges
 
 _ENTRY = re.compile(r"##[ \t]+([0-9]{1,2}):([0-9]{2})(?:[ \t]+(?:[—–-]+(?:[ \t]+|$))?(.*))?$")
@@ -141,8 +141,8 @@ def _lines(at: datetime, text: str) -> list[str]:
     """Return the visible lines of an entry. A line of the body must not look like the next entry, close a fence that is
     open before it, or open one that is closed after it; only lines at the left edge can."""
     first, _, rest = text.partition("\n")
-    title = visible(first)[0]
-    under = visible(rest) if rest else []
+    title = visible_lines(first)[0]
+    under = visible_lines(rest) if rest else []
     head = f"## {at.hour:02}:{at.minute:02}" + (f" — {title}" if title else "")
     return [head, *(_escape_line(line) for line in under if line or len(under) > 1)]
 

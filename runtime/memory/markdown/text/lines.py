@@ -43,7 +43,7 @@ def body(line: str) -> str:
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff]")
 
 
-def visible(text: str) -> list[str]:
+def visible_lines(text: str) -> list[str]:
     """Return a text as lines to show, without trailing white space and surrounding blank lines.
 
     Control characters and separators that editors take for line ends become U+FFFD, and comment marks become entities,
