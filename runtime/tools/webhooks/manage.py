@@ -145,8 +145,8 @@ class AuditEntry(Result):
     payload_sha256: str | None
     headers: dict[str, str] = Field(description="Some of the headers; never one that may contain a secret.")
     delivery_id: str | None
-    run_id: str | None = Field(description="The state of the delivery.")
-    run_state: str | None
+    run_id: str | None
+    run_state: str | None = Field(description="The state of the delivery.")
     count: int = Field(description="The number of requests in this entry.")
 
 
