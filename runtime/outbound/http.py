@@ -330,17 +330,17 @@ def _to_json(body: Any, host: str) -> bytes:
 async def _decode(content: bytes, host: str, status: int, most: int) -> Any:
     if status in {204, 205}:
         return None
-    said = "something that is not JSON"
+    problem = "something that is not JSON"
     try:
         if len(content) <= _LARGE:
             return decode_strictly(content)
         if (what := await asyncio.to_thread(excess, content, most)) is None:
             return await asyncio.to_thread(decode_strictly, content)
-        said = f"JSON that is not read: {what}"
+        problem = f"JSON that is not read: {what}"
     except (ValueError, RecursionError):
         # The content may be anything; it is not shown.
         pass
-    raise CallFailed(f"{host} answered {said}", hint="check the URL", status=status, passing=False, maybe_done=True)
+    raise CallFailed(f"{host} answered {problem}", hint="check the URL", status=status, passing=False, maybe_done=True)
 
 
 def _refuse_compressed(response: aiohttp.ClientResponse, host: str) -> None:
@@ -390,36 +390,36 @@ def _error_answer(content: bytes, content_type: str) -> Any:
         return content.decode(errors="replace") if content_type == "text/plain" else None
 
 
-def explanation(said: Any, headers: Mapping[str, str]) -> str:
+def explanation(error: Any, headers: Mapping[str, str]) -> str:
     """Return the explanation in a decoded error from the usual fields, in one line, without what was sent in
     headers."""
-    if isinstance(said, list) and said and isinstance(said[0], dict) and "error" in said[0]:
+    if isinstance(error, list) and error and isinstance(error[0], dict) and "error" in error[0]:
         # The form of Google, also behind OpenAI's API: a list around the error.
-        said = said[0]
+        error = error[0]
     for key in ("error", "errors", "base_resp", "message", "msg", "status_msg", "detail"):
-        if isinstance(said, dict) and said.get(key):
-            raw = _raw(said.get("metadata"), headers)
-            said = said[key][0] if key == "errors" and isinstance(said[key], list) else said[key]
-            if raw and isinstance(said, str):
-                said = f"{said}: {raw}"
-    if isinstance(said, list) and said and isinstance(said[0], dict) and "msg" in said[0]:
+        if isinstance(error, dict) and error.get(key):
+            raw = _raw(error.get("metadata"), headers)
+            error = error[key][0] if key == "errors" and isinstance(error[key], list) else error[key]
+            if raw and isinstance(error, str):
+                error = f"{error}: {raw}"
+    if isinstance(error, list) and error and isinstance(error[0], dict) and "msg" in error[0]:
         # The form of FastAPI: a list of errors, each with the path of a field.
-        place = said[0].get("loc")
+        place = error[0].get("loc")
         where = ".".join(map(str, place)) if isinstance(place, list) else ""
-        said = f"{where}: {said[0]['msg']}"
-    return one_line(said, headers) if isinstance(said, str) else ""
+        error = f"{where}: {error[0]['msg']}"
+    return one_line(error, headers) if isinstance(error, str) else ""
 
 
-def one_line(said: str, headers: Mapping[str, str]) -> str:
+def one_line(text: str, headers: Mapping[str, str]) -> str:
     """Return a text of a service in one line, without what was sent in headers."""
     for value in headers.values():
         for part in (value, *value.split()):
             if len(part) >= 6:
                 # A service may show the begin of a key with stars after it.
-                said = re.sub(rf"{re.escape(part)}|{re.escape(part[:8])}\S*\*\S*", "…", said)
-    said = "".join(letter if letter.isprintable() else " " for letter in said)
-    said = re.sub(r" +", " ", said).strip().rstrip(".")
-    return said if len(said) <= _DETAIL else f"{said[: _DETAIL - 1]}…"
+                text = re.sub(rf"{re.escape(part)}|{re.escape(part[:8])}\S*\*\S*", "…", text)
+    text = "".join(letter if letter.isprintable() else " " for letter in text)
+    text = re.sub(r" +", " ", text).strip().rstrip(".")
+    return text if len(text) <= _DETAIL else f"{text[: _DETAIL - 1]}…"
 
 
 def _raw(metadata: Any, headers: Mapping[str, str]) -> str:

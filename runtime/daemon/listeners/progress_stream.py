@@ -59,7 +59,7 @@ async def stream_answer(
     await response.prepare(request)
     news: list[tuple[str, int, int]] = []
     events = Events() if events is None else events
-    task = asyncio.ensure_future(operation(lambda *said: news.append(said)))
+    task = asyncio.ensure_future(operation(lambda *step: news.append(step)))
     try:
         await _tell(
             response,

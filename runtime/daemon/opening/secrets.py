@@ -26,12 +26,12 @@ AT_A_TIME = 64
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """Secrets by reference. `kept`: reasons why some could not be read again and have their last value. `references`:
+    """Secrets by reference. `stale`: reasons why some could not be read again and have their last value. `references`:
     by the name of a webhook, the options of its provider that are secrets."""
 
     values: Mapping[str, Secret] = field(default_factory=dict)
     problems: Mapping[str, str] = field(default_factory=dict, repr=False)
-    kept: Mapping[str, str] = field(default_factory=dict, repr=False)
+    stale: Mapping[str, str] = field(default_factory=dict, repr=False)
     references: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
 
     def of(self, block: Webhook) -> list[Secret | str]:
@@ -78,7 +78,7 @@ async def resolve(
     wanted = await asyncio.to_thread(_all_secrets, program, references, tuple(memories), tuple(services))
     asked = [text for text in wanted if again(text) or text not in previous.values]
     values = {text: previous.values[text] for text in wanted if text in previous.values}
-    kept = {text: reason for text, reason in previous.kept.items() if text in values}
+    stale = {text: reason for text, reason in previous.stale.items() if text in values}
     problems: dict[str, str] = {}
     away: dict[str | None, BackendUnavailable] = {}
     for first in range(0, len(asked), AT_A_TIME):
@@ -87,17 +87,17 @@ async def resolve(
         for text, answer in zip(some, answers, strict=True):
             if isinstance(answer, Secret):
                 values[text] = answer
-                kept.pop(text, None)
+                stale.pop(text, None)
                 continue
             if not isinstance(answer, Unresolved):
                 raise answer
             if isinstance(answer, BackendUnavailable):
                 away[backend_of(text)] = answer
             if text in values:
-                kept[text] = answer.line()
+                stale[text] = answer.line()
             else:
                 problems[text] = answer.line()
-    found = MappingProxyType(values), MappingProxyType(problems), MappingProxyType(kept)
+    found = MappingProxyType(values), MappingProxyType(problems), MappingProxyType(stale)
     return Resolution(*found, references)
 
 

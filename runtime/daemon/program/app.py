@@ -198,7 +198,7 @@ class App:
             resumed=self.resumed,
             reload_problem=None if self.problem is None else self.problem.text(),
             missing_secrets=tuple(resolution.problems.values()),
-            kept_secrets=tuple(resolution.kept.values()),
+            kept_secrets=tuple(resolution.stale.values()),
         )
 
     @property

@@ -306,7 +306,7 @@ def _tables(
 
 
 def _warnings(resolution: Resolution, mounts: Mapping[str, MountedWebhook]) -> Iterator[str]:
-    for reason in resolution.kept.values():
+    for reason in resolution.stale.values():
         yield f"{reason}; its last value is still used"
     for name, entry in mounts.items():
         if entry.route is not None:
