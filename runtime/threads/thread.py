@@ -317,7 +317,7 @@ def _make(connection: Connection, wanted: WantedThread) -> str:
         if (found := _find(connection, wanted)) is not None:
             return found
         # The thread of this delivery is being deleted, or the other one was deleted just now.
-        while deletion.erase_some(connection, thread_id=wanted.id):
+        while deletion.erase_some(connection, ids=[wanted.id]):
             pass
     raise Collision
 

@@ -100,14 +100,16 @@ async def erase(database: Database, thread_id: str | None = None) -> None:
     marked = select(*threads.c["id", "user_id"]).where(text(f"kind = '{DELETED}'")).order_by(threads.c.id)
     if thread_id is not None:
         marked = marked.where(threads.c.id == thread_id)
-    of_users = defaultdict[str, set[str]](set)
+    of_users = defaultdict[str, list[str]](list)
     async with database.read() as reading:
         for found, user_id in await reading.execute(marked):
-            of_users[user_id].add(found)
+            of_users[user_id].append(found)
     for user_id, ids in of_users.items():
         await quotes.forget(database, user_id, Deletion(frozenset(ids)))
-    while await database.transact(partial(erase_some, thread_id=thread_id)):
-        pass
+        # Those alone: of others that are marked meanwhile, quotes are left.
+        for start in range(0, len(ids), _THREADS):
+            while await database.transact(partial(erase_some, ids=ids[start : start + _THREADS])):
+                pass
 
 
 async def erase_leftover_inputs(database: Database) -> None:
@@ -133,14 +135,13 @@ def not_busy() -> Any:
     return ~exists().where(thread_turns.c.thread_id == threads.c.id)
 
 
-def erase_some(connection: Connection, *, thread_id: str | None) -> bool:
-    """Delete a part of the rest of the threads that are marked, or of one. False: nothing is left."""
+def erase_some(connection: Connection, *, ids: Sequence[str]) -> bool:
+    """Delete a part of the rest of those of these threads that are marked. False: nothing is left."""
     if connection.dialect.name == "postgresql":
         connection.execute(_TAKE_LOCK)
-    marked = select(threads.c.id).where(text(f"kind = '{DELETED}'"))
-    one = marked.where(threads.c.id == thread_id) if thread_id is not None else marked
+    marked = select(threads.c.id).where(text(f"kind = '{DELETED}'"), threads.c.id.in_(ids))
     # Locked before runs, as everywhere; not against new runs, which refer to the thread.
-    some = one.order_by(threads.c.id).limit(_THREADS).with_for_update(key_share=True)
+    some = marked.order_by(threads.c.id).with_for_update(key_share=True)
     found = list(connection.execute(some).scalars())
     if not found:
         return False
@@ -154,7 +155,7 @@ def erase_some(connection: Connection, *, thread_id: str | None) -> bool:
             return True
     _free_turns(connection, found)
     bulk.delete(connection, threads, "id", found)
-    return len(found) == _THREADS
+    return False
 
 
 def _mark(connection: Connection, *, thread_id: str, force: bool) -> bool:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any
 
 import pytest
 from sqlalchemy import Connection, Engine, event, select, text
@@ -18,7 +20,7 @@ from runtime.database.schema import threads as table
 from runtime.errors import Conflict, NotFound
 from runtime.identity import belongings
 from runtime.threads.messages import Messages
-from runtime.threads.removal import deletion
+from runtime.threads.removal import deletion, quotes
 from runtime.threads.run_log import RunLog
 from runtime.threads.summaries import Summaries
 from runtime.threads.thread import Thread, Threads
@@ -194,8 +196,8 @@ async def test_a_thread_with_very_many_messages_of_a_person_is_deleted_in_small_
     left: list[int] = []
     whole = deletion.erase_some
 
-    def note(connection: Connection, *, thread_id: str | None) -> bool:
-        more = whole(connection, thread_id=thread_id)
+    def note(connection: Connection, *, ids: Sequence[str]) -> bool:
+        more = whole(connection, ids=ids)
         left.append(int(connection.execute(text("SELECT count(*) FROM inputs")).scalar_one()))
         return more
 
@@ -236,12 +238,12 @@ async def test_an_interrupted_deletion_is_completed_by_the_retention(
     calls = 0
     whole = deletion.erase_some
 
-    def cut_off(connection: Connection, *, thread_id: str | None) -> bool:
+    def cut_off(connection: Connection, *, ids: Sequence[str]) -> bool:
         nonlocal calls
         calls += 1
         if calls == 4:
             raise Unavailable("the disk is away")
-        return whole(connection, thread_id=thread_id)
+        return whole(connection, ids=ids)
 
     monkeypatch.setattr(deletion, "erase_some", cut_off)
     with pytest.raises(Unavailable):
@@ -253,6 +255,24 @@ async def test_an_interrupted_deletion_is_completed_by_the_retention(
     assert await prune(database, {}, 0) == 0
     assert await count(database, "messages") == 0
     assert await count(database, "threads") == 1
+
+
+async def test_a_thread_is_kept_by_the_retention_while_its_quotes_are_deleted(
+    database: Database, threads: Threads, stored: Messages, thread: Thread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await stored.append(thread, [said("hi")])
+    late = await threads.conversation("owner", "helper")
+    await deletion.mark(database, select(table.c.id).where(table.c.id == thread.id))
+
+    async def mark_meanwhile(*of: Any, forget: Any = quotes.forget) -> None:
+        await deletion.mark(database, select(table.c.id).where(table.c.id == late.id))
+        await forget(*of)
+
+    monkeypatch.setattr(quotes, "forget", mark_meanwhile)
+    assert await prune(database, {}, 0) == 0
+    assert [row.id for row in await rows(database, table)] == [late.id]
+    assert await prune(database, {}, 0) == 0
+    assert await rows(database, table) == []
 
 
 async def test_the_thread_of_a_delivery_that_is_being_deleted_begins_anew(
