@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
 
 import pytest
 from sqlalchemy import Connection, Engine, event, select, text
@@ -258,21 +257,18 @@ async def test_an_interrupted_deletion_is_completed_by_the_retention(
 
 
 async def test_a_thread_is_kept_by_the_retention_while_its_quotes_are_deleted(
-    database: Database, threads: Threads, stored: Messages, thread: Thread, monkeypatch: pytest.MonkeyPatch
+    database: Database, threads: Threads, thread: Thread, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await stored.append(thread, [said("hi")])
     late = await threads.conversation("owner", "helper")
     await deletion.mark(database, select(table.c.id).where(table.c.id == thread.id))
 
-    async def mark_meanwhile(*of: Any, forget: Any = quotes.forget) -> None:
+    async def mark_meanwhile(*_: object) -> None:
         await deletion.mark(database, select(table.c.id).where(table.c.id == late.id))
-        await forget(*of)
 
     monkeypatch.setattr(quotes, "forget", mark_meanwhile)
-    assert await prune(database, {}, 0) == 0
-    assert [row.id for row in await rows(database, table)] == [late.id]
-    assert await prune(database, {}, 0) == 0
-    assert await rows(database, table) == []
+    for left in ([late.id], []):
+        assert await prune(database, {}, 0) == 0
+        assert [row.id for row in await rows(database, table)] == left
 
 
 async def test_the_thread_of_a_delivery_that_is_being_deleted_begins_anew(
