@@ -81,11 +81,11 @@ async def test_the_newest_progress_is_told_and_then_the_result(tmp_path: Path) -
 async def test_a_work_longer_than_the_clients_patience_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client, "TIMEOUT_SECONDS", 2)
+    monkeypatch.setattr(client, "TIMEOUT_SECONDS", 4)
     monkeypatch.setattr(progress_stream, "BEAT_SECONDS", 0.1)
 
     async def work(_: Progress) -> dict[str, Any]:
-        await asyncio.sleep(3)
+        await asyncio.sleep(5)
         return {"done": True}
 
     async with served(tmp_path, work) as path:
@@ -115,11 +115,11 @@ READY: dict[str, Any] = {"status": "GREEN", "ready": True, "checks": []}
 async def test_commands_wait_for_an_operation_that_is_not_a_tool(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], operation: str, answer: dict[str, Any]
 ) -> None:
-    monkeypatch.setattr(client, "TIMEOUT_SECONDS", 2)
+    monkeypatch.setattr(client, "TIMEOUT_SECONDS", 4)
     monkeypatch.setattr(progress_stream, "BEAT_SECONDS", 0.1)
 
     async def slow(*_: object) -> dict[str, Any]:
-        await asyncio.sleep(3)
+        await asyncio.sleep(5)
         return answer
 
     monkeypatch.setattr(AdminCall, "answer", slow)
