@@ -240,7 +240,15 @@ class Threads:
     async def _find_or_make(self, wanted: WantedThread) -> Thread:
         if wanted.kind != CONVERSATION and (found := await self._find_existing(wanted)) is not None:
             return found
-        made = await self._database.transact(lambda connection: _row(connection, *find_or_make(connection, [wanted])))
+
+        def make(connection: Connection) -> Any:
+            return _row(connection, *find_or_make(connection, [wanted]))
+
+        try:
+            made = await self._database.transact(make)
+        except _DeletionUnfinishedError:
+            await deletion.erase(self._database, wanted.id)
+            made = await self._database.transact(make)
         self._database.keys.texts.add(wanted.user_id, 0)
         return self._thread(made)
 
@@ -274,6 +282,10 @@ async def _wrote_first(connection: AsyncConnection, thread_id: str, run_id: str)
     first = select(messages.c.run_id).where(messages.c.thread_id == thread_id).order_by(messages.c.position).limit(1)
     row = (await connection.execute(first)).first()
     return row is None or row.run_id == run_id
+
+
+class _DeletionUnfinishedError(Exception):
+    """The thread of this delivery is being deleted."""
 
 
 def find_or_make(connection: Connection, wanted: Sequence[WantedThread]) -> list[str]:
@@ -316,9 +328,9 @@ def _make(connection: Connection, wanted: WantedThread) -> str:
             return wanted.id
         if (found := _find(connection, wanted)) is not None:
             return found
-        # The thread of this delivery is being deleted, or the other one was deleted just now.
-        while deletion.erase_some(connection, ids=[wanted.id]):
-            pass
+        if wanted.kind == DELIVERY:
+            raise _DeletionUnfinishedError
+        # The other one was deleted just now.
     raise Collision
 
 

@@ -18,6 +18,7 @@ from runtime.database.schema import blocks, inputs, messages, runs, steps, summa
 from runtime.database.schema import threads as table
 from runtime.errors import Conflict, NotFound
 from runtime.identity import belongings
+from runtime.threads.content import Deletion
 from runtime.threads.messages import Messages
 from runtime.threads.removal import deletion, quotes
 from runtime.threads.run_log import RunLog
@@ -272,13 +273,21 @@ async def test_a_thread_is_kept_by_the_retention_while_its_quotes_are_deleted(
 
 
 async def test_the_thread_of_a_delivery_that_is_being_deleted_begins_anew(
-    database: Database, threads: Threads, stored: Messages
+    database: Database, threads: Threads, stored: Messages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     thread = await threads.for_delivery("owner", "helper", "delivery-1")
     await stored.append(thread, [said("old")])
     await deletion.mark(database, select(table.c.id))
+    forgotten: list[Deletion] = []
+
+    async def forget(_database: Database, _user_id: str, gone: Deletion) -> None:
+        assert await count(database, "messages") == 1
+        forgotten.append(gone)
+
+    monkeypatch.setattr(quotes, "forget", forget)
     again = await threads.for_delivery("owner", "helper", "delivery-1")
     assert (again.id, again.length) == (thread.id, 0)
+    assert forgotten == [Deletion(frozenset({thread.id}))], "what others quote of it goes first"
     await stored.append(again, [said("new")])
     assert texts(await stored.read(again)) == ["new"]
 
