@@ -108,15 +108,18 @@ def swarmlet_headers(body: bytes, secret: bytes, at: str | None = None) -> dict[
 
 
 def tables(daemon: Daemon, user_id: str | None = None) -> dict[str, list[Any]]:
-    """Return every row of every table, or those of one user, without the columns that are stored some seconds later."""
+    """Return every row of every table, or those of one user, without the columns that are stored some seconds later,
+    nor rows that have nothing else."""
     found: dict[str, list[Any]] = {}
     with closing(sqlite3.connect(f"file:{daemon.root}/.symbi/symbiont.db?mode=ro", uri=True)) as database:
         names = [row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         for name in sorted(names):
             columns = [row[1] for row in database.execute(f"PRAGMA table_info({name})")]
             if user_id is None or "user_id" in columns:
-                where = "" if user_id is None else "WHERE user_id = :user_id"
-                query = f"SELECT {', '.join(each for each in columns if each not in _LATER)} FROM {name} {where}"
+                where = "true" if user_id is None else "user_id = :user_id"
+                if name == "user_storage":
+                    where += " AND (name IS NOT NULL OR kv_key IS NOT NULL)"
+                query = f"SELECT {', '.join(each for each in columns if each not in _LATER)} FROM {name} WHERE {where}"
                 found[name] = sorted(database.execute(query, {"user_id": user_id}).fetchall(), key=repr)
     return found
 
