@@ -11,7 +11,9 @@ import subprocess
 import tempfile
 import warnings
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from functools import lru_cache, partial
+from importlib import import_module
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
@@ -136,6 +138,20 @@ def pytest_xdist_auto_num_workers() -> int | None:
     if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
         return None
     return len(os.sched_getaffinity(0)) + 2 if hasattr(os, "sched_getaffinity") else None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Import all modules of tests, where all are collected: each worker begins with a part of its own. So the first run
+    in a checkout rewrites and compiles a module once for all of them. An error shows when the module is collected."""
+    worker = getattr(session.config, "workerinput", None)
+    if worker is None or session.config.args != session.config.getini("testpaths"):
+        return
+    files = sorted(Path(__file__).parent.rglob("test_*.py"))
+    begin = int(worker["workerid"].removeprefix("gw")) * len(files) // worker["workercount"]
+    for file in files[begin:] + files[:begin]:
+        with suppress(Exception, pytest.skip.Exception):
+            import_module(".".join(file.relative_to(session.config.rootpath).with_suffix("").parts))
 
 
 def pytest_collection_finish() -> None:
