@@ -54,6 +54,7 @@ class ServerConnection:
         self._settled = asyncio.Event()
         self._again = asyncio.Event()
         self._lost: asyncio.Future[str] | None = None
+        self._closed = False
         self.listing: ToolListing | None = None
         """The tools that it had when they were listed last; None before the first time."""
         self.problem: str | None = None
@@ -105,6 +106,10 @@ class ServerConnection:
     async def close(self) -> None:
         """End the connection, and a child process."""
         if self._task is not None:
+            # The SDK loses a cancellation that comes while it ends a wait of its own.
+            self._closed = True
+            if self._lost is not None:
+                _settle(self._lost, "it is closed")
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
@@ -115,7 +120,7 @@ class ServerConnection:
             began = time.monotonic()
             reason = await self._connect()
             task = asyncio.current_task()
-            if task is not None and task.cancelling():
+            if self._closed or (task is not None and task.cancelling()):
                 # A connection that breaks meanwhile replaces the cancellation by its own error.
                 raise asyncio.CancelledError
             if time.monotonic() - began >= STEADY_SECONDS:

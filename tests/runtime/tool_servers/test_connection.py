@@ -8,7 +8,7 @@ import os
 import resource
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from runtime.tool_servers import child
 from runtime.tool_servers import connection as connections
 from runtime.tool_servers.connection import ServerConnection
 from runtime.tool_servers.errors import CallUncertain, ServerAway, ToolFailed
+from runtime.tool_servers.session import Session, ToolListing
 from runtime.tool_servers.stdio import LARGEST_MESSAGE
 from tests.cases import each_case
 from tests.lanes import LONG
@@ -350,3 +351,23 @@ async def test_everything_that_a_server_has_started_ends_with_it(server: ServerC
     assert Path(f"/proc/{left}").exists()
     await server.close()
     await until(lambda: not Path(f"/proc/{left}").exists())
+
+
+async def test_a_connection_ends_although_its_cancellation_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tools, asked = Session.tools, asyncio.Event()
+
+    async def lose_cancellation(session: Session) -> ToolListing:
+        asked.set()
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(60)
+        task = asyncio.current_task()
+        assert task is not None
+        task.uncancel()
+        return await tools(session)
+
+    monkeypatch.setattr(Session, "tools", lose_cancellation)
+    async with asyncio.timeout(30), connection(program(tmp_path)) as opened:
+        opened.start(lambda name, work: asyncio.create_task(work, name=name))
+        await asked.wait()
