@@ -1,10 +1,13 @@
-"""`python -m bench.calls [--json] [--rounds N]`: Python calls of this project for one request of each kind.
+"""`python -m bench.calls [--json] [--rounds N]`: what one request of each kind costs, in counts.
 
 A daemon (`symbi up`) runs in a process of its own that counts calls with `sys.setprofile` in all its threads: calls of
-functions under `runtime/` and `dslc/`, the files they are in, and the packages. *Delivery*: from a signed webhook
-until its item is indexed. *Chat*: `POST /v1/agent/chat`, from the request to the answer of a scripted model. *Search*:
-`symbi collection search`. *Reload*: after a change of one number. All are warm, and the round with the fewest calls
-counts: it has the least of the background's. Counts do not depend on the load of the machine.
+functions under `runtime/` and `dslc/`, the files they are in, and the packages; and the transactions, statements and
+rows of its database, and the files that it opens and flushes to disk. *Accept*: a signed webhook whose deliveries are
+only stored. *Delivery*: one whose agent is a recorder, until its item is indexed. *Chat*:
+`POST /v1/agents/{agent}/chat`, from the request to the answer of a scripted model; *step*: what one more step of the
+agent adds, which calls a tool. *Search*: `symbi collection search`. *Reload*: after a change of one number. All are
+warm, and the round with the fewest calls counts: it has the least of the background's. Counts do not depend on the load
+of the machine; `tests/budget.toml` has the highest that are allowed.
 """
 
 from __future__ import annotations
@@ -15,9 +18,9 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from bench.harness import counted_calls
 from bench.harness.counted_calls import ROOT
@@ -28,21 +31,32 @@ from tests.runtime.daemon.running import Daemon, running, until
 ROUNDS: Final = 5
 _HOTTEST: Final = 12
 """Files that JSON has of each kind."""
+COUNTS: Final = ("transactions", "statements", "rows read", "rows written", "flushes", "files opened")
+"""What is counted besides calls."""
 _INDEXED: Final = 1.0
 """Seconds after which an accepted delivery is in its memory and in the index."""
 _PROGRAM: Final = """\
 memory notes {{ path "notes" embedding hashing }}
 memory pushed {{ store collection embedding hashing }}
-{model}
+{models}
 agent reviewer {{ memory notes }}
 agent helper {{ memory notes model scripted instruction "You help." max_steps {steps} }}
+agent caller {{ memory notes model calling instruction "You help." max_steps {steps} }}
 webhook github {{ path "/hooks/github" provider github secret "secret://env/GITHUB_SECRET" agent reviewer }}
+webhook stored {{ path "/hooks/stored" provider github secret "secret://env/GITHUB_SECRET" }}
 """
 _BODY: Final = b'{"action": "opened", "number": 1, "issue": {"title": "Tea"}, "repository": {"full_name": "a/b"}}'
 
 
-def _counted(switch: Path, act: Callable[[], object], rounds: int) -> Counter[tuple[str, str]]:
-    """Return the daemon's calls by file and function in the round with the fewest, after one to warm up."""
+class _Counted(NamedTuple):
+    """`calls`: by file and function."""
+
+    calls: Counter[tuple[str, str]]
+    counts: Mapping[str, int]
+
+
+def _count(switch: Path, act: Callable[[], object], rounds: int) -> _Counted:
+    """Return what the daemon does in the round with the fewest calls, after one to warm up."""
     found, written = [], switch.with_suffix(".json")
     for _ in range(rounds + 1):
         time.sleep(1.5)
@@ -51,52 +65,62 @@ def _counted(switch: Path, act: Callable[[], object], rounds: int) -> Counter[tu
         act()
         switch.unlink()
         until(written.exists)
-        found.append(Counter({(file, name): count for file, name, count in json.loads(written.read_bytes())}))
+        result = json.loads(written.read_bytes())
+        found.append(
+            _Counted(Counter({(file, name): number for file, name, number in result["calls"]}), result["counts"])
+        )
         written.unlink()
-    return min(found[1:], key=Counter.total)
+    return min(found[1:], key=lambda each: each.calls.total())
 
 
 def measure(rounds: int = ROUNDS) -> dict[str, Any]:
     """Return the calls of each kind."""
-    with tempfile.TemporaryDirectory() as folder, served(1) as model:
+    with tempfile.TemporaryDirectory() as folder, served(1) as one, served(2) as two:
+        models = f"{one}\n{two.replace('scripted', 'calling')}"
         root, switch = Path(folder) / "root", Path(folder) / "counts"
         root.mkdir()
-        (root / "p.symbiont").write_text(_PROGRAM.format(model=model, steps=8))
+        (root / "p.symbiont").write_text(_PROGRAM.format(models=models, steps=8))
         with running(
             root, command=[sys.executable, "-m", counted_calls.__name__], PYTHONPATH=ROOT, CALLS_SWITCH=str(switch)
         ) as daemon:
             made = daemon.symbi("token", "create", "--scope", "write", "--json")
             assert made.returncode == 0, made.stderr
-            flows = _Flows(daemon, json.loads(made.stdout)["token"], model)
-            return {name: _summary(_counted(switch, act, rounds)) for name, act in flows.by_name.items()}
+            flows = _Flows(daemon, json.loads(made.stdout)["token"], models)
+            found = {name: _count(switch, act, rounds) for name, act in flows.by_name.items()}
+    chat, longer = found["chat"], found["step"]
+    more = {name: number - chat.counts.get(name, 0) for name, number in longer.counts.items()}
+    found["step"] = _Counted(longer.calls - chat.calls, more)
+    return {name: _summary(each) for name, each in found.items()}
 
 
 class _Flows:
-    def __init__(self, daemon: Daemon, token: str, model: str) -> None:
-        self._daemon, self._model, self._steps = daemon, model, 8
+    def __init__(self, daemon: Daemon, token: str, models: str) -> None:
+        self._daemon, self._models, self._steps = daemon, models, 8
         self._headers = [("Authorization", f"Bearer {token}"), ("Content-Type", "application/json")]
         self.by_name: dict[str, Callable[[], object]] = {
-            "delivery": self._delivery,
-            "chat": self._chat,
+            "accept": lambda: self._deliver("/hooks/stored"),
+            "delivery": lambda: self._deliver("/hooks/github"),
+            "chat": lambda: self._chat("helper"),
+            "step": lambda: self._chat("caller"),
             "search": self._search,
             "reload": self._reload,
         }
 
-    def _delivery(self) -> None:
-        assert self._daemon.github(_BODY, os.urandom(16).hex(), event="issues").status == 202
+    def _deliver(self, path: str) -> None:
+        assert self._daemon.github(_BODY, os.urandom(16).hex(), event="issues", path=path).status == 202
         time.sleep(_INDEXED)
 
-    def _chat(self) -> None:
+    def _chat(self, agent: str) -> None:
         body = b'{"input": "What do you know about tea?", "wait": 60}'
-        answer = self._daemon.request("POST", "/v1/agent/chat", body, self._headers, to="admin")
-        assert answer.json()["ended"] == "answered", answer.body
+        answer = self._daemon.request("POST", f"/v1/agents/{agent}/chat", body, self._headers, to="admin")
+        assert answer.json().get("ended") == "answered", answer.body
 
     def _search(self) -> None:
         assert self._daemon.symbi("collection", "search", "tea").returncode == 0
 
     def _reload(self) -> None:
         self._steps = 17 - self._steps
-        (self._daemon.root / "p.symbiont").write_text(_PROGRAM.format(model=self._model, steps=self._steps))
+        (self._daemon.root / "p.symbiont").write_text(_PROGRAM.format(models=self._models, steps=self._steps))
         before = self._reloads()
         until(lambda: self._reloads() > before, what="the reload")
 
@@ -104,14 +128,15 @@ class _Flows:
         return self._daemon.log.read_bytes().count(b"program_loaded")
 
 
-def _summary(calls: Counter[tuple[str, str]]) -> dict[str, Any]:
-    files = Counter[str]()
+def _summary(counted: _Counted) -> dict[str, Any]:
+    calls, files = counted.calls, Counter[str]()
     for (file, _), count in calls.items():
         files[file] += count
     packages = {"/".join(file.split("/")[:2]) for file in files}
     functions = [[f"{file}:{name}", count] for (file, name), count in calls.most_common(_HOTTEST)]
     return {
         "calls": calls.total(),
+        **{name: counted.counts.get(name, 0) for name in COUNTS},
         "files": len(files),
         "packages": len(packages),
         "hottest_files": files.most_common(_HOTTEST),
@@ -121,10 +146,11 @@ def _summary(calls: Counter[tuple[str, str]]) -> dict[str, Any]:
 
 def table(result: dict[str, Any]) -> str:
     """Return the measurement as a Markdown table."""
-    lines = ["| request | calls | files | packages | most calls in |", "|---|---:|---:|---:|---|"]
+    names = ["calls", "files", "packages", *COUNTS]
+    lines = [f"| request | {' | '.join(names)} | most calls in |", f"|---|{'---:|' * len(names)}---|"]
     for name, each in result.items():
         hottest = ", ".join(f"`{file}`" for file, _ in each["hottest_files"][:3])
-        lines.append(f"| {name} | {each['calls']:,} | {each['files']} | {each['packages']} | {hottest} |")
+        lines.append(f"| {name} | {' | '.join(f'{each[one]:,}' for one in names)} | {hottest} |")
     return "\n".join(lines)
 
 

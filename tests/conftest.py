@@ -65,6 +65,7 @@ hypothesis.settings.load_profile("patient")
 # Prefixes of tests that take long. They start first, so that no long test is left alone at the end.
 _FIRST = (
     "tests/stories/",
+    "tests/bench/test_calls.py",
     "tests/runtime/daemon/process/test_secret_leaks.py",
     "tests/runtime/secrets/test_openbao.py",
     "tests/runtime/memory/markdown/test_crash.py",
