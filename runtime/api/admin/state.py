@@ -45,8 +45,8 @@ class ModelStatus(NamedTuple):
 
 
 class McpState(NamedTuple):
-    """The MCP servers of the program; `registry`: approvals of servers, and logins to them. `follow_approvals`: serves
-    with the approvals as they are now."""
+    """`servers`: the MCP servers of the program. `registry`: approvals of servers, and logins to them.
+    `follow_approvals`: serves with the approvals as they are now."""
 
     servers: ProgramServers
     registry: ServerRegistry
@@ -69,7 +69,7 @@ class MasterKeyControl(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramState:
-    """How far the program on disk runs."""
+    """The models of the running program, and problems of its load and its secrets."""
 
     models: Sequence[ModelStatus]
     """The models that the program's blocks and agents name."""

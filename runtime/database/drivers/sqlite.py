@@ -336,7 +336,7 @@ def prepare(engine: Engine, *, begin: str, query_only: bool) -> None:
     def set_pragmas(connection: Any, _record: object) -> None:
         connection.isolation_level = None
         cursor = connection.cursor()
-        # Before the first page is written, see `runtime.database.drivers.sqlite`; later it would only write a page.
+        # Before the first page is written, see `vacuum`; later it would only write a page.
         cursor.execute("PRAGMA page_count")
         if not cursor.fetchone()[0]:
             cursor.execute("PRAGMA auto_vacuum=INCREMENTAL")
